@@ -1,0 +1,246 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""PauseApp: configuration and wiring. What happens next is decided in `pauser.py`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jupyter_core.paths import jupyter_data_dir, jupyter_runtime_dir
+from jupyter_server.extension.application import ExtensionApp
+from traitlets import Enum, Float, List, Unicode, default
+
+from .clock import SystemClock
+from .documents import DocumentSaver
+from .gate import AdoptionGate
+from .handlers import extension_handlers
+from .kernel_link import KernelLink
+from .provisioner import configure_default_provisioner
+
+if TYPE_CHECKING:
+    from .pauser import Pauser
+
+EVENTS = {name: f"https://events.jupyter.org/jupyter_pause/{name}/v1" for name in ("state", "operation", "documents")}
+
+#: Seconds between two looks at what changed by itself.
+TICK = 2.0
+
+
+class PauseApp(ExtensionApp):
+    """The jupyter-pause server extension."""
+
+    name = "jupyter_pause"
+    description = "Pause notebooks: their state goes to disk, RAM and VRAM are free, and they come back in place."
+    load_other_extensions = True
+
+    checkpoint_dir = Unicode(
+        help="""Folder for checkpoints and session records. Owner-only (0700). Default: `jupyter_pause` below
+        Jupyter's data folder (`jupyter --data-dir`)."""
+    ).tag(config=True)
+
+    orphan_timeout = Float(
+        300.0,
+        help="""Seconds after which a kernel whose server is gone, and that no new server adopted, saves itself to a
+        checkpoint and ends.""",
+    ).tag(config=True)
+
+    on_exit = Enum(
+        ["discard", "checkpoint"],
+        default_value="discard",
+        help="""What happens to running kernels when the server is stopped: `discard` (Jupyter's own behaviour: they
+        end) or `checkpoint` (they are paused first, so that the next server offers them).""",
+    ).tag(config=True)
+
+    on_exit_timeout = Float(60.0, help="Seconds that `on_exit = checkpoint` may take.").tag(config=True)
+
+    verify = Enum(
+        ["after", "before"],
+        default_value="after",
+        help="""When the raw buffers of a checkpoint are hashed on resume: `after` the kernel is ready (in the
+        background; a mismatch is said) or `before` anything is loaded. Signature, sizes and pickle frames are always
+        verified before.""",
+    ).tag(config=True)
+
+    skip_env = List(
+        Unicode(),
+        ["*TOKEN*", "*SECRET*", "*PASSW*", "*_KEY", "*CREDENTIAL*"],
+        help="Environment variables whose names match one of these patterns are never stored; they are listed as such.",
+    ).tag(config=True)
+
+    save_timeout = Float(
+        10.0, help="Seconds that open frontends get to save their documents before a pause goes on."
+    ).tag(config=True)
+
+    decision_timeout = Float(
+        600.0,
+        help="Seconds that a question (things would be lost) stays open; then the pause is cancelled and the kernel goes on.",
+    ).tag(config=True)
+
+    stall_timeout = Float(120.0, help="Seconds without any progress after which saving counts as failed.").tag(
+        config=True
+    )
+
+    resume_timeout = Float(1800.0, help="Seconds after which a resume counts as failed.").tag(config=True)
+
+    @default("checkpoint_dir")
+    def _default_checkpoint_dir(self) -> str:
+        return str(Path(jupyter_data_dir()) / "jupyter_pause")
+
+    def _link_jupyter_server_extension(self, serverapp: Any) -> None:
+        """Before the managers exist: our provisioner becomes the default, unless somebody chose another."""
+        super()._link_jupyter_server_extension(serverapp)
+        configure_default_provisioner(serverapp)
+
+    def initialize_handlers(self) -> None:
+        """Routes of `openapi.yaml`."""
+        self.handlers.extend(extension_handlers())
+
+    def initialize_settings(self) -> None:
+        """Build the parts and join them. No kernel is touched and nothing heavy is imported here."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._gate = AdoptionGate(self.serverapp)
+        self._register_events()
+        self._pauser = self._build()
+        self.settings["jupyter_pause_pauser"] = self._pauser
+
+    def _build(self) -> Pauser:
+        from .checkpoint.store import CheckpointStore
+        from .journal import Journal
+        from .owners.local import LocalOwner
+        from .pauser import Pauser, PauserSettings
+
+        server = self.serverapp
+        self._clock = SystemClock()
+        root = Path(self.checkpoint_dir).expanduser().absolute()
+        store = CheckpointStore(root)
+        self._journal = Journal(root / "journal.sqlite", log=self.log)
+        self._owner = LocalOwner(
+            root=root,
+            kernel_manager=server.kernel_manager,
+            session_manager=server.session_manager,
+            root_dir=server.root_dir,
+            clock=self._clock,
+            log=self.log,
+        )
+        pauser = Pauser(
+            kernel_manager=server.kernel_manager,
+            session_manager=server.session_manager,
+            store=store,
+            owner=self._owner,
+            journal=self._journal,
+            clock=self._clock,
+            settings=PauserSettings(
+                checkpoint_dir=root,
+                skip_env=list(self.skip_env),
+                verify=self.verify,
+                save_timeout=self.save_timeout,
+                decision_timeout=self.decision_timeout,
+                stall_timeout=self.stall_timeout,
+                resume_timeout=self.resume_timeout,
+            ),
+            documents=DocumentSaver(self._emit_documents, self._count_frontends),
+            emit=self._emit,
+            log=self.log,
+            runtime_dir=Path(jupyter_runtime_dir()),
+        )
+        self._link = KernelLink(pauser, self.log)
+        self._owner.publish_launch_settings(
+            socket=self._link.path,
+            secret_file=store.secret_file,
+            orphan_timeout=self.orphan_timeout,
+            skip_env=list(self.skip_env),
+        )
+        self._owner.listen(pauser)
+        return pauser
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def _register_events(self) -> None:
+        folder = Path(__file__).parent / "events"
+        for name in EVENTS:
+            self.serverapp.event_logger.register_event_schema(folder / f"{name}.yaml")
+
+    def _emit(self, name: str, data: dict[str, Any]) -> None:
+        self.serverapp.event_logger.emit(schema_id=EVENTS[name], data=data)
+
+    def _emit_documents(self, data: dict[str, Any]) -> None:
+        self._emit("documents", self._pauser.with_revision(data))
+
+    def _count_frontends(self) -> int:
+        """Subscribers of the event stream; jupyter_events has no public way to count them."""
+        listeners = getattr(self.serverapp.event_logger, "_unmodified_listeners", {})
+        return len(listeners.get(EVENTS["documents"], ()))
+
+    # --- life ---------------------------------------------------------------------------------------------------
+
+    async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
+        """HTTP is up, requests for kernels and sessions are held: take over what an earlier server left."""
+        try:
+            await asyncio.to_thread(self._pauser.store.clean)
+            await self._link.start()
+            for adopted in await self._owner.adopt_all():
+                await self._pauser.take_over(adopted)
+        except Exception:
+            self.log.exception("jupyter-pause: taking over paused sessions failed; they stay on disk")
+        finally:
+            self._gate.open()
+        self._owner.start()
+        self._spawn(self._tick_for_ever())
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _tick_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            try:
+                await self._pauser.tick()
+                self._stop_when_unused()
+            except Exception:
+                self.log.exception("jupyter-pause: a periodic check failed")
+
+    def _stop_when_unused(self) -> None:
+        """`shutdown_no_activity_timeout` counts kernels; paused ones keep nothing alive and survive the stop."""
+        server = self.serverapp
+        timeout = server.shutdown_no_activity_timeout
+        if not timeout or self._pauser.working or not self._pauser.only_paused():
+            return
+        terminals = server.web_app.settings.get("terminal_manager")
+        if terminals is not None and terminals.list():
+            return
+        idle = (self._clock.now() - server.web_app.last_activity()).total_seconds()
+        if idle > timeout:
+            self.log.info("jupyter-pause: only paused kernels and no activity for %d s; stopping the server.", idle)
+            server.stop()
+
+    def current_activity(self) -> bool | None:
+        """Truthy while an operation runs, so that the server does not stop itself in the middle."""
+        return True if self._pauser.working else None
+
+    async def stop_extension(self) -> None:
+        """The last safe moment before Jupyter ends the kernels."""
+        if not hasattr(self, "_pauser"):
+            return
+        if self.on_exit == "checkpoint":
+            await self._pauser.pause_all_for_exit(self.on_exit_timeout)
+        elif running := self._pauser.count_running():
+            self.log.info(
+                "jupyter-pause: %d running kernel(s) end with the server; set PauseApp.on_exit = 'checkpoint' to keep their state.",
+                running,
+            )
+        self._owner.stopping = True
+        for task in list(self._tasks):
+            task.cancel()
+        await self._pauser.stop()
+        await self._owner.stop()
+        await self._link.stop()
+        await asyncio.to_thread(self._journal.close)
+
+
+main = launch_new_instance = PauseApp.launch_instance
+
+__all__ = ["PauseApp", "main"]

@@ -1,0 +1,833 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""The one state machine: the only place that decides what happens next.
+
+REST, the command line, the magics and everything else that pauses or resumes goes through :class:`Pauser`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import PauseError, as_pause_error
+from .kernel_channel import control_request
+from .operations import Cancelled, RunningOperation
+from .pausing import PauseOptions, PauseRun, summary
+from .provisioner import PauseProvisioner
+from .resuming import ResumeRun
+from .states import (
+    AGGREGATION_ORDER,
+    Cause,
+    CheckpointSummary,
+    Inventory,
+    KernelRow,
+    Loss,
+    OnLoss,
+    Operation,
+    Outcome,
+    PauseReport,
+    PauseRequest,
+    Phase,
+    Reason,
+    ResumeReport,
+    ResumeRequest,
+    ServerState,
+    State,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from datetime import datetime
+
+    from .checkpoint.store import CheckpointManifest, CheckpointStore
+    from .clock import Clock
+    from .documents import DocumentSaver
+    from .journal import Journal
+    from .owners.local import Adopted, LocalOwner
+
+#: How many ended operations `GET operations/ID` still knows.
+KEPT_OPERATIONS = 200
+
+
+@dataclass
+class PauserSettings:
+    """What app.py reads from the configuration. Times are seconds."""
+
+    checkpoint_dir: Path
+    skip_env: list[str]
+    verify: str = "after"
+    save_timeout: float = 10.0
+    answer_timeout: float = 60.0
+    stall_timeout: float = 120.0
+    decision_timeout: float = 600.0
+    control_timeout: float = 5.0
+    scan_timeout: float = 20.0
+    resume_timeout: float = 1800.0
+
+    def require_room(self) -> None:
+        """Raise PauseError `unwritable` when nothing can be written where checkpoints go."""
+        if not os.access(self.checkpoint_dir, os.W_OK | os.X_OK):
+            raise PauseError("unwritable")
+
+
+@dataclass
+class KernelEntry:
+    """What is known of one kernel beyond what Jupyter knows."""
+
+    kernel_id: str
+    since: datetime
+    state: State = "running"
+    phase: Phase | None = None
+    checkpoint: CheckpointSummary | None = None
+    outcome: Outcome | None = None
+    operation: str | None = None
+    reason: Reason | None = None
+    last_resume: ResumeReport | None = None
+    last_pause: PauseReport | None = None
+    aborted_cells: list[str] = field(default_factory=list)
+    ready_activity: datetime | None = None
+
+
+class Pauser:
+    """Pauses and resumes kernels; one operation per kernel at a time."""
+
+    def __init__(
+        self,
+        *,
+        kernel_manager: Any,
+        session_manager: Any,
+        store: CheckpointStore,
+        owner: LocalOwner,
+        journal: Journal,
+        clock: Clock,
+        settings: PauserSettings,
+        documents: DocumentSaver,
+        emit: Callable[[str, dict[str, Any]], None],
+        log: Any,
+        runtime_dir: Path,
+    ) -> None:
+        self.kernel_manager = kernel_manager
+        self.session_manager = session_manager
+        self.store = store
+        self.owner = owner
+        self.journal = journal
+        self.clock = clock
+        self.settings = settings
+        self.documents = documents
+        self.log = log
+        self._emit = emit
+        self._runtime_dir = runtime_dir
+        self._revision = 0
+        self._started = clock.now()
+        self._entries: dict[str, KernelEntry] = {}
+        self._operations: dict[str, RunningOperation] = {}
+        self._by_kernel: dict[str, RunningOperation] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._last_progress_event = 0.0
+        self._last_resume: ResumeReport | None = None
+        self._stopping = False
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    def provisioner(self, kernel_id: str) -> PauseProvisioner:
+        """The kernel's provisioner when it is ours; raises PauseError `kernel_not_found` or `not_pausable`."""
+        if kernel_id not in self.kernel_manager:
+            raise PauseError("kernel_not_found")
+        reason = self._not_pausable(kernel_id)
+        provisioner = self.kernel_manager.get_kernel(kernel_id).provisioner
+        if reason is not None or not isinstance(provisioner, PauseProvisioner):
+            code = reason.code if reason is not None else "foreign_provisioner"
+            raise PauseError("not_pausable", detail=code, why=code, **(reason.params if reason else {}))
+        return provisioner
+
+    def _not_pausable(self, kernel_id: str) -> Reason | None:
+        provisioner = getattr(self.kernel_manager.get_kernel(kernel_id), "provisioner", None)
+        if provisioner is None:
+            return Reason(code="starting")
+        if not isinstance(provisioner, PauseProvisioner):
+            return Reason(code="foreign_provisioner")
+        reason = provisioner.not_pausable
+        return None if reason is None else Reason.model_validate(reason, from_attributes=True)
+
+    def is_busy(self, kernel_id: str) -> bool:
+        """True while Jupyter says that a cell runs."""
+        return getattr(self.kernel_manager.get_kernel(kernel_id), "execution_state", None) == "busy"
+
+    async def session_of(self, kernel_id: str) -> dict[str, Any] | None:
+        """The session model that uses the kernel, if any."""
+        for model in await self.session_manager.list_sessions():
+            if (model.get("kernel") or {}).get("id") == kernel_id:
+                return dict(model)
+        return None
+
+    async def state(self) -> ServerState:
+        """Everything of `GET state`."""
+        sessions: dict[str, dict[str, Any]] = {}
+        for model in await self.session_manager.list_sessions():
+            sessions.setdefault((model.get("kernel") or {}).get("id"), model)
+        rows = [self._row(kernel_id, sessions.get(kernel_id)) for kernel_id in self.kernel_manager.list_kernel_ids()]
+        known = {row.id for row in rows}
+        rows += [row for row in await self._absent_rows() if row.id not in known]
+        counts = Counter(row.state for row in rows)
+        top: State = next((s for s in AGGREGATION_ORDER if counts[s]), "running")
+        running = [op for op in self._operations.values() if op.running]
+        blocked = self._blocked_by(rows)
+        return ServerState(
+            revision=self._revision,
+            state=top,
+            phase=next((row.phase for row in rows if row.state == top and row.phase), None),
+            since=max((row.since for row in rows if row.state == top), default=self._started),
+            can_pause=not blocked and any(row.pausable and row.state in ("running", "ready") for row in rows),
+            blocked_by=blocked,
+            counts=dict(counts),
+            kernels=rows,
+            operation=running[0].snapshot() if running else None,
+            last_resume=self._last_resume,
+        )
+
+    def _row(self, kernel_id: str, session: dict[str, Any] | None) -> KernelRow:
+        self._note_first_use(kernel_id)
+        entry = self._entry(kernel_id)
+        reason = self._not_pausable(kernel_id)
+        return KernelRow(
+            id=kernel_id,
+            name=self.kernel_manager.get_kernel(kernel_id).kernel_name,
+            path=(session or {}).get("path"),
+            state=entry.state,
+            phase=entry.phase,
+            since=entry.since,
+            checkpoint=entry.checkpoint,
+            outcome=entry.outcome,
+            pausable=reason is None,
+            reason=reason or entry.reason,
+            operation=entry.operation,
+            last_resume=entry.last_resume,
+            last_pause=entry.last_pause,
+            aborted_cells=entry.aborted_cells,
+        )
+
+    async def _absent_rows(self) -> list[KernelRow]:
+        """Paused sessions of this root dir that are not kernels of this server (another server holds them)."""
+        rows = []
+        for record in await asyncio.to_thread(self.owner.sessions):
+            if record.state != "paused" or record.kernel_id in self.kernel_manager:
+                continue
+            rows.append(
+                KernelRow(
+                    id=record.kernel_id,
+                    name=record.kernel_name,
+                    path=record.path,
+                    state="paused",
+                    since=record.since,
+                    checkpoint=await self._summary(record.checkpoint),
+                    pausable=False,
+                    reason=Reason(code="session_held"),
+                )
+            )
+        return rows
+
+    def _blocked_by(self, rows: list[KernelRow]) -> list[Reason]:
+        if not rows:
+            return [Reason(code="no_kernel")]
+        if not any(row.pausable for row in rows):
+            return [row.reason for row in rows if row.reason is not None]
+        try:
+            self.settings.require_room()
+        except PauseError as error:
+            return [Reason(code=error.code)]
+        return []
+
+    def _note_first_use(self, kernel_id: str) -> None:
+        """`ready` means back, proven and not used yet: the first activity turns it into `running`."""
+        entry = self._entries.get(kernel_id)
+        if entry is None or entry.state != "ready":
+            return
+        activity = getattr(self.kernel_manager.get_kernel(kernel_id), "last_activity", None)
+        if activity is not None and entry.ready_activity is not None and activity > entry.ready_activity:
+            self._set(kernel_id, "running", outcome=entry.outcome)
+
+    def _entry(self, kernel_id: str) -> KernelEntry:
+        if kernel_id not in self._entries:
+            self._entries[kernel_id] = KernelEntry(kernel_id, self.clock.now())
+        return self._entries[kernel_id]
+
+    async def _summary(self, checkpoint_id: str | None) -> CheckpointSummary | None:
+        if checkpoint_id is None:
+            return None
+        try:
+            return summary(await asyncio.to_thread(self.store.manifest, checkpoint_id))
+        except Exception:
+            return None
+
+    async def inventory(self, kernel_id: str, wait: float) -> Inventory:
+        """What will be restored (design.md 5.1); waits up to `wait` seconds for a complete scan."""
+        from .inventory import build_inventory
+
+        provisioner = self.provisioner(kernel_id)
+        reply = None
+        if not provisioner.paused:
+            kernel = self.kernel_manager.get_kernel(kernel_id)
+            content = {"op": "inventory", "wait": wait}
+            reply = await control_request(kernel, content, wait + self.settings.control_timeout)
+        session = await self.session_of(kernel_id)
+        return await build_inventory(
+            reply,
+            kernel_id=kernel_id,
+            pid=None if provisioner.paused else provisioner.kernel_pid,
+            root_dir=Path(self.owner.root_dir),
+            notebook_path=(session or {}).get("path"),
+            checkpoint_dir=self.settings.checkpoint_dir,
+            journal=self.journal,
+            clock=self.clock,
+        )
+
+    # --- changing -----------------------------------------------------------------------------------------------
+
+    def _set(
+        self,
+        kernel_id: str,
+        state: State,
+        *,
+        phase: Phase | None = None,
+        operation: str | None = None,
+        outcome: Outcome | None = None,
+        code: str | None = None,
+    ) -> None:
+        entry = self._entry(kernel_id)
+        if entry.state != state:
+            entry.since = self.clock.now()
+        entry.state, entry.phase, entry.operation, entry.outcome = state, phase, operation, outcome
+        entry.reason = Reason(code=code) if code else None
+        self._revision += 1
+        self._emit(
+            "state",
+            {
+                "revision": self._revision,
+                "kernel_id": kernel_id,
+                "state": state,
+                "phase": phase,
+                "outcome": outcome,
+                "operation": operation,
+                "code": code,
+            },
+        )
+        self.journal.record("state", kernel_id=kernel_id, operation=operation, phase=phase, code=code or state)
+
+    def announce(self) -> None:
+        """Tell every frontend to read the whole list again (a kernel came or went)."""
+        self._revision += 1
+        self._emit("state", {"revision": self._revision, "kernel_id": None, "state": "unknown"})
+
+    def with_revision(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Number an event that changes no state."""
+        self._revision += 1
+        return {"revision": self._revision, **data}
+
+    def note(self, kernel_id: str, code: str, **numbers: int) -> None:
+        """Write something to the journal that changes no state."""
+        self.journal.record("note", kernel_id=kernel_id, code=code, **numbers)
+
+    def _operation_changed(self, operation: RunningOperation, important: bool) -> None:
+        now = self.clock.monotonic()
+        if not important and now - self._last_progress_event < 0.5:
+            return
+        self._last_progress_event = now
+        record = operation.snapshot()
+        if record.state in ("running", "needs_decision"):
+            for kernel_id in record.kernels:
+                if self._by_kernel.get(kernel_id) is operation:
+                    self._mirror_phase(kernel_id, record)
+        self._revision += 1
+        self._emit(
+            "operation",
+            {
+                "revision": self._revision,
+                "operation": record.id,
+                "kind": record.kind,
+                "kernels": record.kernels,
+                "state": record.state,
+                "phase": record.phase,
+                "elapsed": record.elapsed,
+                "bytes_done": record.bytes_done,
+                "bytes_total": record.bytes_total,
+                "cancellable": record.cancellable,
+                "code": record.error.code if record.error else None,
+            },
+        )
+
+    def _mirror_phase(self, kernel_id: str, record: Operation) -> None:
+        entry = self._entry(kernel_id)
+        state: State = "pausing" if record.kind == "pause" else "resuming"
+        if entry.state == state and entry.phase != record.phase:
+            self._set(kernel_id, state, phase=record.phase, operation=record.id)
+
+    # --- operations ---------------------------------------------------------------------------------------------
+
+    def operation(self, operation_id: str) -> Operation:
+        """An operation's record; raises PauseError `operation_not_found`."""
+        return self._find(operation_id).snapshot()
+
+    def decide(self, operation_id: str, decision: Any) -> Operation:
+        """Answer an operation's question."""
+        operation = self._find(operation_id)
+        operation.decide(decision)
+        return operation.snapshot()
+
+    async def cancel(self, operation_id: str) -> Operation:
+        """Cancel an operation and wait until everything is put back."""
+        operation = self._find(operation_id)
+        operation.cancel()
+        if operation.task is not None:
+            await asyncio.wait({operation.task}, timeout=self.settings.control_timeout * 2)
+        return operation.snapshot()
+
+    def _find(self, operation_id: str) -> RunningOperation:
+        if operation_id not in self._operations:
+            raise PauseError("operation_not_found")
+        return self._operations[operation_id]
+
+    def _begin(self, kind: Any, kernels: list[str], cause: Cause) -> RunningOperation:
+        if self._stopping:
+            raise PauseError("server_stopping")
+        for kernel_id in kernels:
+            other = self._by_kernel.get(kernel_id)
+            if other is not None:
+                raise PauseError("operation_in_progress", operation=other.id)
+        operation = RunningOperation(kind, kernels, cause, self.clock, self._operation_changed)
+        self._operations[operation.id] = operation
+        for kernel_id in kernels:
+            self._by_kernel[kernel_id] = operation
+        ended = [key for key, op in self._operations.items() if not op.running]
+        for key in ended[: max(0, len(self._operations) - KEPT_OPERATIONS)]:
+            del self._operations[key]
+        return operation
+
+    def _launch(self, operation: RunningOperation, work: Coroutine[Any, Any, None]) -> None:
+        operation.task = asyncio.get_running_loop().create_task(self._supervise(operation, work))
+        self._tasks.add(operation.task)
+        operation.task.add_done_callback(self._tasks.discard)
+
+    async def _supervise(self, operation: RunningOperation, work: Coroutine[Any, Any, None]) -> None:
+        """Whatever happens in an operation, it ends, and its kernels leave the "-ing" state."""
+        error: PauseError | None = None
+        state: Any = "done"
+        try:
+            await work
+        except Cancelled:
+            state = "cancelled"
+        except asyncio.CancelledError:
+            error, state = PauseError("server_stopping"), "failed"
+            raise
+        except Exception as failure:
+            state, error = "failed", as_pause_error(failure)
+            if error is None:
+                self.log.exception("jupyter-pause: an operation failed unexpectedly")
+                error = PauseError("internal", detail=type(failure).__name__)
+        finally:
+            for kernel_id in operation.model.kernels:
+                self._by_kernel.pop(kernel_id, None)
+                self._leave(kernel_id, error)
+            operation.end(state, error)
+            self.journal.record(
+                "operation",
+                operation=operation.id,
+                code=error.code if error else state,
+                phase=operation.model.phase,
+                bytes=operation.model.bytes_done,
+                seconds=operation.snapshot().elapsed,
+            )
+
+    def _leave(self, kernel_id: str, error: PauseError | None) -> None:
+        entry = self._entry(kernel_id)
+        code = error.code if error else None
+        if entry.state == "pausing":
+            self._set(kernel_id, "running", outcome=entry.outcome, code=code)
+        elif entry.state == "resuming":
+            self._set(kernel_id, "paused", outcome=entry.outcome, code=code)
+        entry.operation = None
+
+    # --- pause --------------------------------------------------------------------------------------------------
+
+    async def pause(self, request: PauseRequest) -> Operation:
+        """Begin a pause; raises PauseError when it is refused (nothing has changed then)."""
+        kernels = self._chosen(request.kernels)
+        todo = []
+        for kernel_id in kernels:
+            other = self._by_kernel.get(kernel_id)
+            if other is not None:
+                raise PauseError("operation_in_progress", operation=other.id)
+            if not self.provisioner(kernel_id).paused:
+                todo.append(kernel_id)
+        operation = self._begin("pause", todo or kernels, request.cause)
+        if not todo:  # paused already: asking twice is not an error
+            self._finish_at_once(operation)
+            return operation.snapshot()
+        try:
+            self.settings.require_room()
+            for kernel_id in todo:
+                await self._precheck(kernel_id, request)
+        except BaseException:
+            self._abandon(operation)
+            raise
+        for kernel_id in todo:
+            self._set(kernel_id, "pausing", phase="checking", operation=operation.id)
+        options = PauseOptions(request.on_loss, request.when_busy, request.cause)
+        self._launch(operation, self._pause_all(operation, [PauseRun(self, operation, k, options) for k in todo]))
+        return operation.snapshot()
+
+    async def pause_from_kernel(self, kernel_id: str, on_loss: OnLoss) -> tuple[Operation, Path]:
+        """`%pause`: the kernel captures by itself after its cell; returns the folder it writes to."""
+        if self.provisioner(kernel_id).paused:
+            raise PauseError("kernel_not_found")
+        operation = self._begin("pause", [kernel_id], "magic")
+        run = PauseRun(self, operation, kernel_id, PauseOptions(on_loss, "wait", "magic", wait_for_kernel=False))
+        try:
+            await run.prepare()
+        except BaseException:
+            self._abandon(operation)
+            raise
+        assert run.staging is not None
+        staging = run.staging
+        self._set(kernel_id, "pausing", phase="checking", operation=operation.id)
+        self._launch(operation, self._pause_all(operation, [run]))
+        return operation.snapshot(), staging
+
+    def _chosen(self, kernels: list[str] | None) -> list[str]:
+        if kernels is None:
+            kernels = [k for k in self.kernel_manager.list_kernel_ids() if self._not_pausable(k) is None]
+        kernels = list(dict.fromkeys(kernels))
+        if not kernels:
+            raise PauseError("nothing_to_pause")
+        return kernels
+
+    async def _precheck(self, kernel_id: str, request: PauseRequest) -> None:
+        provisioner = self.provisioner(kernel_id)
+        if await provisioner.poll() is not None:
+            raise PauseError("kernel_dead")
+        busy = self.is_busy(kernel_id)
+        if busy and request.when_busy == "refuse":
+            raise PauseError("kernel_busy")
+        if busy or request.on_loss == "accept":
+            return
+        losses = await self._known_losses(kernel_id)
+        if losses:
+            raise PauseError("would_lose", losses=losses)
+
+    async def _known_losses(self, kernel_id: str) -> list[Loss]:
+        """Losses that a scan finds now. A kernel that does not answer in time is asked again after the capture."""
+        kernel = self.kernel_manager.get_kernel(kernel_id)
+        wait = self.settings.scan_timeout
+        reply = await control_request(kernel, {"op": "inventory", "wait": wait}, wait + self.settings.control_timeout)
+        return [Loss.model_validate(loss) for loss in (reply or {}).get("losses") or []]
+
+    def _abandon(self, operation: RunningOperation) -> None:
+        """An operation that was refused before it began leaves no trace."""
+        self._operations.pop(operation.id, None)
+        for kernel_id in operation.model.kernels:
+            if self._by_kernel.get(kernel_id) is operation:
+                del self._by_kernel[kernel_id]
+
+    def _finish_at_once(self, operation: RunningOperation) -> None:
+        for kernel_id in operation.model.kernels:
+            self._by_kernel.pop(kernel_id, None)
+        entry = self._entry(operation.model.kernels[0])
+        operation.model.checkpoint = entry.checkpoint.id if entry.checkpoint else None
+        operation.model.outcome = entry.outcome
+        operation.end("done")
+
+    async def _pause_all(self, operation: RunningOperation, runs: list[PauseRun]) -> None:
+        """One kernel after the other: they share one disk. The first failure stops the rest."""
+        for run, kernel_id in zip(runs, list(operation.model.kernels), strict=True):
+            report = await run.run()
+            entry = self._entry(kernel_id)
+            entry.last_pause = report
+            entry.checkpoint = await self._summary(report.checkpoint)
+            operation.model.checkpoint = report.checkpoint
+            operation.model.cancellable = True
+            self.journal.record(
+                "paused", kernel_id=kernel_id, operation=operation.id, bytes=report.bytes, seconds=report.seconds
+            )
+            self._set(kernel_id, "paused")
+
+    def offer(self, kernel_id: str, manifest: CheckpointManifest) -> None:
+        """The kernel died, but a complete checkpoint is there: show it at the kernel's row."""
+        self._entry(kernel_id).checkpoint = summary(manifest)
+
+    # --- resume -------------------------------------------------------------------------------------------------
+
+    async def resume(self, request: ResumeRequest) -> Operation:
+        """Begin a resume; raises PauseError when it is refused (nothing has changed then)."""
+        if request.from_ == "snapshot":
+            raise PauseError("snapshot_unavailable")
+        if request.kernel is None and request.checkpoint is None:
+            raise PauseError("bad_request", detail="give `kernel` or `checkpoint`")
+        if request.kernel is not None:
+            return await self._resume_kernel(request.kernel, request)
+        return await self._resume_checkpoint(request)
+
+    async def _resume_kernel(self, kernel_id: str, request: ResumeRequest) -> Operation:
+        self._require_not_held(kernel_id)
+        provisioner = self.provisioner(kernel_id)
+        entry = self._entry(kernel_id)
+        if kernel_id in self._by_kernel:
+            raise PauseError("operation_in_progress", operation=self._by_kernel[kernel_id].id)
+        if not provisioner.paused:
+            if entry.state == "ready" and request.checkpoint is None:
+                operation = self._begin("resume", [kernel_id], "user")
+                self._finish_at_once(operation)
+                return operation.snapshot()
+            raise PauseError("not_paused")
+        checkpoint_id = request.checkpoint or (entry.checkpoint.id if entry.checkpoint else None)
+        if checkpoint_id is None:
+            raise PauseError("checkpoint_missing")
+        operation = self._begin("resume", [kernel_id], "user")
+        try:
+            manifest = await self.verified_manifest(checkpoint_id, buffers=False, kernel_id=kernel_id)
+            await self._require_same_environment(kernel_id, manifest, request)
+        except BaseException:
+            self._abandon(operation)
+            raise
+        self._set(kernel_id, "resuming", phase="checking", operation=operation.id)
+        self._launch(operation, self._resume_one(operation, kernel_id, checkpoint_id))
+        return operation.snapshot()
+
+    def _require_not_held(self, kernel_id: str) -> None:
+        if kernel_id in self.kernel_manager:
+            return
+        if any(r.kernel_id == kernel_id and r.state == "paused" for r in self.owner.sessions()):
+            raise PauseError("session_held")
+        raise PauseError("kernel_not_found")
+
+    async def _resume_checkpoint(self, request: ResumeRequest) -> Operation:
+        """A checkpoint without its kernel: a new session that begins paused, then is resumed like any other."""
+        assert request.checkpoint is not None
+        for entry in self._entries.values():
+            if entry.state == "paused" and entry.checkpoint and entry.checkpoint.id == request.checkpoint:
+                if entry.kernel_id in self.kernel_manager:
+                    return await self._resume_kernel(entry.kernel_id, request)
+        manifest = await self.verified_manifest(request.checkpoint, buffers=False)
+        kernel_id = await self.owner.open_paused_session(
+            kernel_name=manifest.kernel_name, path=request.path or manifest.path, checkpoint=manifest.id
+        )
+        self.adopted(kernel_id, summary(manifest), self.clock.now())
+        return await self._resume_kernel(kernel_id, request)
+
+    async def verified_manifest(
+        self, checkpoint_id: str, *, buffers: bool, kernel_id: str | None = None
+    ) -> CheckpointManifest:
+        """Verify without unpickling; raises PauseError with older checkpoints of the session in `params`."""
+        from .checkpoint.store import CheckpointError
+
+        try:
+            await asyncio.to_thread(self.store.verify, checkpoint_id, buffers=buffers)
+            return await asyncio.to_thread(self.store.manifest, checkpoint_id)
+        except CheckpointError as error:
+            code = "checkpoint_missing" if error.code == "not_found" and kernel_id else error.code
+            older = await self._older(checkpoint_id, kernel_id) if kernel_id else []
+            raise PauseError(code, **error.params, checkpoint=checkpoint_id, older=older) from error
+
+    async def _older(self, checkpoint_id: str, kernel_id: str) -> list[dict[str, Any]]:
+        """Other checkpoints of the same kernel: offered as a choice, never taken silently."""
+        manifests = await asyncio.to_thread(self.store.list)
+        return [
+            summary(m).model_dump(mode="json") for m in manifests if m.kernel_id == kernel_id and m.id != checkpoint_id
+        ]
+
+    async def _require_same_environment(
+        self, kernel_id: str, manifest: CheckpointManifest, request: ResumeRequest
+    ) -> None:
+        if request.on_difference == "accept":
+            return
+        from .checkpoint.compare import differences_with_interpreter
+
+        argv = self.provisioner(kernel_id).interpreter_argv
+        differences = await differences_with_interpreter(manifest, argv)
+        if differences:
+            raise PauseError("environment_differs", differences=differences)
+
+    async def _resume_one(self, operation: RunningOperation, kernel_id: str, checkpoint_id: str) -> None:
+        report = await ResumeRun(self, operation, kernel_id, checkpoint_id).run()
+        entry = self._entry(kernel_id)
+        report.ports_changed = bool(getattr(self.provisioner(kernel_id), "ports_changed", False))
+        entry.last_resume = self._last_resume = report
+        kernel = self.kernel_manager.get_kernel(kernel_id)
+        entry.ready_activity = getattr(kernel, "last_activity", None)
+        operation.model.checkpoint, operation.model.outcome = checkpoint_id, report.outcome
+        self.journal.record(
+            "resumed",
+            kernel_id=kernel_id,
+            operation=operation.id,
+            code=report.outcome,
+            bytes=operation.model.bytes_total or 0,
+            seconds=report.seconds,
+        )
+        self._set(kernel_id, "ready", outcome=report.outcome)
+        if report.proof.buffers is not None and report.proof.buffers.state == "checking":
+            self._background(self._check_buffers(kernel_id, checkpoint_id, report))
+
+    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _check_buffers(self, kernel_id: str, checkpoint_id: str, report: ResumeReport) -> None:
+        """Hash the raw buffers after `ready`; a mismatch names the variables and makes the outcome partial."""
+        proof = report.proof.buffers
+        assert proof is not None
+        from .checkpoint.store import CheckpointError
+
+        try:
+            verification = await asyncio.to_thread(self.store.verify, checkpoint_id, buffers=True)
+            names = list(verification.damaged_variables)
+        except CheckpointError as error:
+            names = list(error.params.get("variables") or ["?"])  # type: ignore[call-overload]
+        proof.bytes_done = proof.bytes_total
+        proof.state, proof.variables = ("mismatch", names) if names else ("ok", [])
+        entry = self._entry(kernel_id)
+        if names and entry.last_resume is report:
+            report.outcome = "partial"
+            self.journal.record("note", kernel_id=kernel_id, code="buffers_mismatch")
+            if entry.state in ("ready", "running"):
+                self._set(kernel_id, entry.state, outcome="partial", code="buffers_mismatch")
+        else:
+            self.announce()
+
+    def load_result_path(self, kernel_id: str) -> Path:
+        """Where the kernel says how loading went (owner-only folder of the Jupyter runtime)."""
+        return self._runtime_dir / f"jupyter-pause-loaded-{kernel_id}.json"
+
+    def load_file(self, checkpoint_id: str, result: Path) -> dict[str, Any]:
+        """The content of the load file (docs/developers/architecture.md)."""
+        return {
+            "version": 1,
+            "checkpoint": str(self.store.path(checkpoint_id)),
+            "secret_file": str(self.store.secret_file),
+            "result": str(result),
+        }
+
+    # --- what happens to kernels from outside --------------------------------------------------------------------
+
+    async def take_over(self, adopted: Adopted) -> None:
+        """A session of an earlier server is ours now."""
+        if adopted.live:
+            await self.adopted_live(adopted.kernel_id)
+        else:
+            self.adopted(adopted.kernel_id, await self._summary(adopted.checkpoint), adopted.since)
+
+    def adopted(self, kernel_id: str, checkpoint: CheckpointSummary | None, since: datetime) -> None:
+        """A paused session was taken over from disk."""
+        entry = self._entry(kernel_id)
+        entry.checkpoint = checkpoint
+        self._set(kernel_id, "paused")
+        entry.since = since
+
+    async def adopted_live(self, kernel_id: str) -> None:
+        """A live kernel was taken over from a server that is gone; a pause that it was in the middle of is off."""
+        kernel = self.kernel_manager.get_kernel(kernel_id)
+        await control_request(kernel, {"op": "unhold"}, self.settings.control_timeout)
+        self.announce()
+
+    def kernel_restarted(self, kernel_id: str, *, while_paused: bool) -> None:
+        """A person restarted the kernel: it is empty now, and that is said; the checkpoint stays."""
+        entry = self._entry(kernel_id)
+        entry.last_resume, entry.aborted_cells = None, []
+        self._set(kernel_id, "running", outcome="fresh", code="restarted_while_paused" if while_paused else "restarted")
+
+    def kernel_ended(self, kernel_id: str) -> None:
+        """The kernel was shut down; its checkpoints stay listed."""
+        operation = self._by_kernel.get(kernel_id)
+        if operation is not None and operation.model.cancellable:
+            operation.cancel_requested.set()
+        self._entries.pop(kernel_id, None)
+        self.announce()
+
+    def remember_aborted(self, kernel_id: str, message_ids: list[str]) -> None:
+        """Cells that were answered `aborted` because a pause had begun: the frontend offers to run them."""
+        self._entry(kernel_id).aborted_cells = message_ids
+
+    # --- checkpoints --------------------------------------------------------------------------------------------
+
+    def uses(self, checkpoint_id: str) -> bool:
+        """True while a paused kernel will come back from it."""
+        return any(
+            e.checkpoint is not None
+            and e.checkpoint.id == checkpoint_id
+            and e.state in ("paused", "pausing", "resuming")
+            for e in self._entries.values()
+        )
+
+    async def delete_checkpoint(self, checkpoint_id: str, *, force: bool) -> None:
+        """Delete for good; raises PauseError `checkpoint_in_use` unless forced (never during an operation)."""
+        if self.uses(checkpoint_id):
+            busy = any(
+                e.checkpoint is not None and e.checkpoint.id == checkpoint_id and e.state != "paused"
+                for e in self._entries.values()
+            )
+            if busy or not force:
+                raise PauseError("checkpoint_in_use")
+        await asyncio.to_thread(self.store.delete, checkpoint_id)
+        for entry in self._entries.values():
+            if entry.checkpoint is not None and entry.checkpoint.id == checkpoint_id:
+                entry.checkpoint = None
+        self.announce()
+
+    # --- life ---------------------------------------------------------------------------------------------------
+
+    @property
+    def working(self) -> bool:
+        """True while an operation runs (the server must not stop for lack of activity)."""
+        return any(op.running for op in self._operations.values())
+
+    def count_running(self) -> int:
+        """Kernels that have a process now."""
+        return sum(1 for k in self.kernel_manager.list_kernel_ids() if self._entry(k).state != "paused")
+
+    def only_paused(self) -> bool:
+        """True when there are kernels and all of them are paused."""
+        kernels = list(self.kernel_manager.list_kernel_ids())
+        return bool(kernels) and all(self._entry(k).state == "paused" for k in kernels)
+
+    async def tick(self) -> None:
+        """Called every two seconds: notices first use of resumed kernels, and kernels that came or went."""
+        for kernel_id, entry in list(self._entries.items()):
+            if kernel_id not in self.kernel_manager:
+                if kernel_id not in self._by_kernel:
+                    self._entries.pop(kernel_id, None)
+                continue
+            if entry.state == "ready":
+                self._note_first_use(kernel_id)
+
+    async def pause_all_for_exit(self, timeout: float) -> None:
+        """Setting `on_exit: checkpoint`: pause everything that can be paused, within `timeout` seconds."""
+        kernels = [
+            k
+            for k in self.kernel_manager.list_kernel_ids()
+            if self._not_pausable(k) is None and not self.provisioner(k).paused and k not in self._by_kernel
+        ]
+        if not kernels:
+            return
+        operation = self._begin("pause", kernels, "exit")
+        options = PauseOptions("accept", "interrupt", "exit")
+        for kernel_id in kernels:
+            self._set(kernel_id, "pausing", phase="checking", operation=operation.id)
+        self._launch(operation, self._pause_all(operation, [PauseRun(self, operation, k, options) for k in kernels]))
+        assert operation.task is not None
+        await asyncio.wait({operation.task}, timeout=timeout)
+
+    async def stop(self) -> None:
+        """End what is under way; kernels that were being paused keep running or stay complete on disk."""
+        self._stopping = True
+        for operation in self._operations.values():
+            if operation.running and operation.model.cancellable:
+                operation.cancel_requested.set()
+        tasks = [task for task in self._tasks if not task.done()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.settings.control_timeout)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

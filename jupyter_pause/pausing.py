@@ -1,0 +1,238 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""The steps of pausing one kernel, from the first check to the end of its process.
+
+Whatever fails before the process is ended puts the kernel back to work as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .errors import PauseError
+from .kernel_channel import REQUEST, control_request, kernel_client
+from .operations import Cancelled
+from .states import CheckpointSummary, Loss, PauseReport, Question
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .checkpoint.store import CheckpointManifest
+    from .operations import RunningOperation
+    from .pauser import Pauser
+    from .states import Cause, OnLoss, WhenBusy
+
+#: Seconds between two looks at the files by which the kernel tells how far it is.
+POLL_INTERVAL = 0.1
+
+
+@dataclass
+class PauseOptions:
+    """What the person chose. `wait_for_kernel` is False when the kernel captures by itself (`%pause`)."""
+
+    on_loss: OnLoss
+    when_busy: WhenBusy
+    cause: Cause
+    wait_for_kernel: bool = True
+
+
+class PauseRun:
+    """Pauses one kernel inside an operation."""
+
+    def __init__(self, pauser: Pauser, operation: RunningOperation, kernel_id: str, options: PauseOptions) -> None:
+        self._pauser = pauser
+        self._operation = operation
+        self._kernel_id = kernel_id
+        self._options = options
+        self._store = pauser.store
+        self._km = pauser.kernel_manager.get_kernel(kernel_id)
+        self._provisioner = pauser.provisioner(kernel_id)
+        self._pid = self._provisioner.kernel_pid
+        self.staging: Path | None = None
+
+    async def prepare(self) -> None:
+        """Make the staging folder, so that a full or unwritable disk is known before anything begins."""
+        self._pauser.settings.require_room()
+        self.staging = await asyncio.to_thread(self._store.new_staging, await self._request())
+
+    async def run(self) -> PauseReport:
+        """Do it. Raises PauseError or Cancelled with the kernel running as before."""
+        began = self._pauser.clock.monotonic()
+        released = False
+        try:
+            self._operation.enter("checking")
+            if self.staging is None:
+                await self.prepare()
+            await self._save_documents()
+            if self._options.when_busy == "interrupt" and self._pauser.is_busy(self._kernel_id):
+                await self._km.interrupt_kernel()
+            result = await self._capture()
+            await self._settle_losses(result)
+            manifest = await self._commit()
+            self._operation.enter("releasing")
+            self._operation.point_of_no_return()
+            released = True
+            return await self._release(manifest, began)
+        finally:
+            if not released:
+                await self._put_back()
+
+    async def _request(self) -> dict[str, Any]:
+        session = await self._pauser.session_of(self._kernel_id)
+        return {
+            "version": 1,
+            "kernel_id": self._kernel_id,
+            "operation_id": self._operation.id,
+            "kernel_name": self._km.kernel_name,
+            "path": (session or {}).get("path"),
+            "cause": self._options.cause,
+            "created": self._pauser.clock.now().isoformat().replace("+00:00", "Z"),
+            "skip_env": list(self._pauser.settings.skip_env),
+        }
+
+    async def _save_documents(self) -> None:
+        answers = await self._pauser.documents.ask([self._kernel_id], self._pauser.settings.save_timeout)
+        if answers.silent or answers.unsaved:
+            self._pauser.note(self._kernel_id, "documents_unknown", silent=answers.silent, unsaved=len(answers.unsaved))
+
+    # --- saving -------------------------------------------------------------------------------------------------
+
+    async def _capture(self) -> dict[str, Any]:
+        """Let the kernel write its state; returns its result. The message queues behind running cells."""
+        assert self.staging is not None
+        self._operation.raise_if_cancelled()
+        if not self._options.wait_for_kernel:
+            return await self._wait_for_result(self.staging)
+        with kernel_client(self._km, shell=True) as client:
+            client.shell_channel.send(client.session.msg(REQUEST, {"op": "capture", "staging": str(self.staging)}))
+            return await self._wait_for_result(self.staging)
+
+    async def _wait_for_result(self, staging: Path) -> dict[str, Any]:
+        clock, settings = self._pauser.clock, self._pauser.settings
+        asked = moved = clock.monotonic()
+        last: dict[str, Any] | None = None
+        cancel_sent = False
+        while True:
+            result = await asyncio.to_thread(self._store.read_result, staging)
+            if result is not None:
+                return self._judge(result)
+            if self._operation.cancel_requested.is_set() and not cancel_sent:
+                await asyncio.to_thread(self._store.request_cancel, staging)
+                cancel_sent = True
+                if last is None:  # not begun yet: the kernel will find the cancel file and do nothing
+                    raise Cancelled
+            await self._require_alive()
+            progress = await asyncio.to_thread(self._store.read_progress, staging)
+            if progress is not None and progress != last:
+                if last is None:
+                    self._operation.enter("saving")
+                last, moved = progress, clock.monotonic()
+                self._operation.progress(int(progress.get("bytes_done") or 0), progress.get("bytes_total"))
+            now = clock.monotonic()
+            if last is not None and now - moved > settings.stall_timeout:
+                await asyncio.to_thread(self._store.request_cancel, staging)
+                raise PauseError("capture_stalled", seconds=round(settings.stall_timeout))
+            if last is None and now - asked > settings.answer_timeout and not self._pauser.is_busy(self._kernel_id):
+                await asyncio.to_thread(self._store.request_cancel, staging)
+                raise PauseError("kernel_not_answering", seconds=round(settings.answer_timeout))
+            await asyncio.sleep(POLL_INTERVAL)
+
+    def _judge(self, result: dict[str, Any]) -> dict[str, Any]:
+        status = result.get("status")
+        if status == "ok":
+            self._operation.progress(int(result.get("bytes") or 0), int(result.get("bytes") or 0))
+            return result
+        if status == "cancelled":
+            if self._operation.cancel_requested.is_set():
+                raise Cancelled
+            raise PauseError("capture_stalled", seconds=round(self._pauser.settings.stall_timeout))
+        code = result.get("code")
+        if code in ("no_space", "unwritable"):
+            raise PauseError(code)
+        raise PauseError("capture_failed", detail=str(result.get("message") or ""))
+
+    async def _require_alive(self) -> None:
+        if self._provisioner.kernel_pid != self._pid or await self._provisioner.poll() is not None:
+            raise PauseError("kernel_died")
+
+    # --- what would be lost -------------------------------------------------------------------------------------
+
+    async def _settle_losses(self, result: dict[str, Any]) -> None:
+        """Ask when something would be lost that nobody accepted: "named before", also for a kernel that was busy."""
+        losses = [Loss.model_validate(loss) for loss in result.get("losses") or []]
+        if not losses or self._options.on_loss == "accept":
+            return
+        question = Question(code="would_lose", decisions=["accept", "refuse"], losses=losses)
+        if await self._operation.ask(question, self._pauser.settings.decision_timeout) == "refuse":
+            raise PauseError("would_lose", losses=losses)
+
+    # --- commit and release -------------------------------------------------------------------------------------
+
+    async def _commit(self) -> CheckpointManifest:
+        """Read back, hash, sign, sync, rename; only then may the process end."""
+        assert self.staging is not None
+        loop = asyncio.get_running_loop()
+        operation = self._operation
+        operation.enter("saving")
+
+        def progress(done: int, total: int) -> None:
+            loop.call_soon_threadsafe(operation.progress, done, total)
+
+        manifest = await asyncio.to_thread(
+            self._store.commit,
+            self.staging,
+            progress,
+            operation.cancel_requested.is_set,
+        )
+        self.staging = None
+        await self._require_alive_or_keep(manifest)
+        return manifest
+
+    async def _require_alive_or_keep(self, manifest: CheckpointManifest) -> None:
+        """A kernel that died after the commit lost nothing: its checkpoint stays and is offered."""
+        try:
+            await self._require_alive()
+        except PauseError:
+            self._pauser.offer(self._kernel_id, manifest)
+            raise
+
+    async def _release(self, manifest: CheckpointManifest, began: float) -> PauseReport:
+        pauser = self._pauser
+        # The record goes first: were the server to die between the two, the next one finds both the checkpoint and
+        # the process, and takes the process.
+        await pauser.owner.record(self._kernel_id, state="paused", checkpoint=manifest.id)
+        try:
+            released = await self._provisioner.release()
+        except Exception as error:
+            await pauser.owner.record(self._kernel_id, state="running", checkpoint=None)
+            await self._unhold()
+            raise PauseError("release_failed", detail=type(error).__name__) from error
+        return PauseReport(
+            kernel=self._kernel_id,
+            at=pauser.clock.now(),
+            checkpoint=manifest.id,
+            bytes=manifest.bytes,
+            seconds=round(pauser.clock.monotonic() - began, 3),
+            rss_before=released.rss_before,
+            process_gone=True,
+        )
+
+    async def _put_back(self) -> None:
+        """After a failure or a cancellation: no half checkpoint stays, cells run again."""
+        if self.staging is not None:
+            staging, self.staging = self.staging, None
+            await asyncio.to_thread(self._store.request_cancel, staging)
+            await self._unhold()
+            await asyncio.to_thread(self._store.discard_staging, staging)
+        else:
+            await self._unhold()
+
+    async def _unhold(self) -> None:
+        await control_request(self._km, {"op": "unhold"}, timeout=self._pauser.settings.control_timeout)
+
+
+def summary(manifest: CheckpointManifest) -> CheckpointSummary:
+    """A manifest in one line."""
+    return CheckpointSummary(id=manifest.id, created=manifest.created, bytes=manifest.bytes)
