@@ -52,6 +52,7 @@ class ResumeRun:
             operation.enter("proving")
             report = self._prove(manifest, result, began)
             operation.point_of_no_return()
+            self._provisioner.settle()
         except BaseException:
             await self._back_to_paused()
             raise
@@ -75,7 +76,7 @@ class ResumeRun:
                 return result
             if self._operation.cancel_requested.is_set():
                 raise Cancelled
-            if await self._provisioner.poll() is not None:
+            if self._provisioner.paused:  # the new process ended, and the provisioner holds the ports again
                 raise PauseError("resume_failed", detail="The new process ended while it was loading.")
             if clock.monotonic() - began > limit:
                 raise PauseError("resume_timeout", seconds=round(limit))
