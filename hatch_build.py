@@ -44,24 +44,29 @@ def build_frontend(target_name: str, version: str) -> None:
         RuntimeError: no usable Node.js was found.
         subprocess.CalledProcessError: a build step failed; its output is above.
     """
-    if version != "editable" and _is_current():
+    mode = "development" if version == "editable" else "production"
+    if _is_current(mode):
         log.info("The browser part was already built from these sources.")
         return
     # A half-finished build must never look like a finished one.
     STAMP.unlink(missing_ok=True)
     env = _environment()
     _run(["install", "--immutable"], env)
-    _run(["build" if version == "editable" else "build:prod"], env)
-    if version != "editable":
-        STAMP.write_text(json.dumps({"sources": _digest(_sources()), "bundle": _digest(_bundle())}) + "\n")
+    _run(["build" if mode == "development" else "build:prod"], env)
+    STAMP.write_text(json.dumps(_stamp(mode)) + "\n")
 
 
-def _is_current() -> bool:
+def _stamp(mode: str) -> dict[str, str]:
+    return {"mode": mode, "sources": _digest(_sources()), "bundle": _digest(_bundle())}
+
+
+def _is_current(mode: str) -> bool:
+    """Whether the bundle may be used as it is; a production bundle will also do for development."""
     try:
         stamp = json.loads(STAMP.read_text())
     except (OSError, ValueError):
         return False
-    return bool(stamp == {"sources": _digest(_sources()), "bundle": _digest(_bundle())})
+    return bool(stamp in (_stamp(mode), _stamp("production")))
 
 
 def _sources() -> Iterator[Path]:

@@ -1,0 +1,174 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""The parts of a run: each is a function of the prepared `Machine` and its own `Part`."""
+
+from __future__ import annotations
+
+import json
+import socket
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import setup
+from console import ROOT, Command, Part
+
+
+@dataclass
+class Machine:
+    """What the set-up found and made."""
+
+    work: Path
+    full: bool
+    pytest_arguments: list[str]
+    env: dict[str, str] = field(default_factory=dict)
+    python: Path = Path()
+    pythons: dict[str, str] = field(default_factory=dict)
+    wheel: Path | None = None
+
+    @property
+    def bin(self) -> Path:
+        """The main environment's scripts."""
+        return self.python.parent
+
+
+def prepare(machine: Machine, part: Part) -> None:
+    """The main virtual environment, Node.js, and PATH."""
+    env = setup.base_environment()
+    machine.python = setup.main_environment(part, machine.work, env)
+    node = setup.node_folder(part, machine.python, env)
+    machine.env = setup.with_path(env, machine.bin, *([node] if node else []))
+    part.step("node", ["node", "--version"], env=machine.env, counts=False)
+    part.step("python", [machine.python, "--version"], env=machine.env, counts=False)
+
+
+def find_pythons(machine: Machine, part: Part) -> None:
+    """Kernels of other Python minors and of a second environment."""
+    machine.pythons = setup.test_pythons(part, setup.base_environment())
+    part.note("kernels for tests: " + ", ".join(machine.pythons))
+
+
+def node_modules(machine: Machine, part: Part) -> None:
+    """The frontend's packages, exactly as locked."""
+    part.must("jlpm install", ["jlpm", "install", "--immutable"], env=machine.env, counts=False, quiet_ok=True)
+
+
+def build(machine: Machine, part: Part) -> None:
+    """A wheel from this checkout with no Node.js on PATH, as `pip install .` makes it; then installed for the tests."""
+    env = setup.without_node(setup.base_environment(), machine.work / "build")
+    wheels = machine.work / "wheels"
+    command: Command = [
+        machine.python,
+        "-m",
+        "pip",
+        "wheel",
+        ".",
+        "--no-deps",
+        "--progress-bar",
+        "off",
+        "--wheel-dir",
+        wheels,
+    ]
+    part.must("wheel without Node.js on PATH", command, env=env, quiet_ok=True)
+    (machine.wheel,) = wheels.glob("jupyter_pause-*.whl")
+    install: Command = [machine.python, "-m", "pip", "install", "--no-deps", "--force-reinstall", machine.wheel]
+    part.must("install it into the test environment", install, env=machine.env, counts=False, quiet_ok=True)
+
+
+def lint(machine: Machine, part: Part) -> None:
+    """Style and types of both languages."""
+    part.step("ruff check", [machine.bin / "ruff", "check", "."], env=machine.env)
+    part.step("ruff format", [machine.bin / "ruff", "format", "--check", "."], env=machine.env)
+    part.step("mypy", [machine.bin / "mypy"], env=machine.env)
+    part.step("frontend lint", ["jlpm", "lint:check"], env=machine.env)
+
+
+def typescript(machine: Machine, part: Part) -> None:
+    """The frontend's unit tests."""
+    report = machine.work / "jest.json"
+    part.step("jest", ["jlpm", "test", "--ci", "--json", f"--outputFile={report}"], env=machine.env, counts=False)
+    result = json.loads(report.read_text()) if report.exists() else {}
+    part.passed += result.get("numPassedTests", 0)
+    _check_count(part, "jest", result.get("numTotalTests", 0))
+
+
+def python(machine: Machine, part: Part) -> None:
+    """The Python tests, against the installed wheel, with real servers and kernels."""
+    report = machine.work / "pytest.xml"
+    env = {**machine.env, "JUPYTER_PAUSE_TEST_PYTHONS": json.dumps(machine.pythons)}
+    if machine.wheel is not None:
+        env["JUPYTER_PAUSE_TEST_WHEEL"] = str(machine.wheel)
+    selection = [] if machine.full else ["-m", "not full"]
+    command: Command = [machine.bin / "pytest", "-p", "no:cacheprovider", f"--junitxml={report}", *selection]
+    part.step("pytest", [*command, *machine.pytest_arguments], env=env, limit=3000, counts=False)
+    total = skipped = bad = 0
+    if report.exists():
+        for suite in ET.parse(report).getroot().iter("testsuite"):
+            total += int(suite.get("tests", 0))
+            skipped += int(suite.get("skipped", 0))
+            bad += int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+    part.passed += total - skipped - bad
+    part.failed = max(part.failed, bad)
+    if skipped:
+        part.left_out.append(f"pytest skipped {skipped}; the reasons are in its summary")
+    _check_count(part, "pytest", total)
+
+
+def docs(machine: Machine, part: Part) -> None:
+    """The documentation builds without a warning."""
+    target = machine.work / "docs"
+    command: Command = [machine.python, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", target]
+    part.step("sphinx", command, env=machine.env)
+
+
+def install(machine: Machine, part: Part) -> None:
+    """The README's first command in a fresh environment without Node.js: install, drill, uninstall."""
+    base = setup.without_node(setup.base_environment(), machine.work / "install")
+    folder = machine.work / "fresh"
+    part.must("fresh environment", [machine.python, "-m", "venv", folder], env=base, counts=False)
+    env = setup.with_path(base, folder / "bin")
+    env.update({name: str(machine.work / "fresh-home" / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")})
+    pip: Command = [folder / "bin" / "python", "-m", "pip"]
+    assert machine.wheel is not None
+    part.must("install the wheel", [*pip, "install", "--progress-bar", "off", machine.wheel], env=env, quiet_ok=True)
+    check: Command = [folder / "bin" / "python", "-B", ROOT / "scripts" / "checks" / "installed.py"]
+    part.step("what was installed", [*check, "present"], env=env, cwd=machine.work)
+    part.step("jupyter pause drill", ["jupyter", "pause", "drill"], env=env, cwd=machine.work, limit=900)
+    part.step("uninstall", [*pip, "uninstall", "-y", "jupyter-pause"], env=env, cwd=machine.work)
+    part.step("nothing is left", [*check, "absent"], env=env, cwd=machine.work)
+
+
+def browser(machine: Machine, part: Part) -> None:
+    """Real JupyterLab and Notebook servers and kernels, driven in Chromium."""
+    tests = ROOT / "ui-tests"
+    env = {**machine.env, "CHROMIUM_PATH": setup.chromium(part, machine.env), "GALATA_PORT": str(_free_port())}
+    env["JUPYTER_PAUSE_TEST_PYTHON"] = str(machine.python)
+    env["JUPYTER_PAUSE_TEST_PYTHONS"] = json.dumps(machine.pythons)
+    report = machine.work / "playwright.json"
+    env["PLAYWRIGHT_JSON_OUTPUT_FILE"] = str(report)
+    part.must("jlpm install", ["jlpm", "install", "--immutable"], env=env, cwd=tests, counts=False, quiet_ok=True)
+    part.step("types", ["jlpm", "types:check"], env=env, cwd=tests)
+    part.step("prettier", ["jlpm", "prettier:check"], env=env, cwd=tests)
+    command = ["jlpm", "playwright", "test", "--reporter=list,json"]
+    part.step("playwright", command, env=env, cwd=tests, limit=2400, counts=False)
+    stats = json.loads(report.read_text())["stats"] if report.exists() else {}
+    part.passed += stats.get("expected", 0)
+    part.failed = max(part.failed, stats.get("unexpected", 0))
+    if stats.get("flaky"):
+        part.left_out.append(f"{stats['flaky']} browser tests passed only when tried again")
+        part.passed += stats["flaky"]
+    _check_count(part, "playwright", sum(stats.get(name, 0) for name in ("expected", "unexpected", "flaky")))
+
+
+def _check_count(part: Part, runner: str, total: int) -> None:
+    """A runner that ran nothing has proven nothing."""
+    if not total:
+        part.failed += 1
+        part.error = part.error or f"{runner} ran no test"
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port
