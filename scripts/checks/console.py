@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -18,7 +18,7 @@ from typing import TextIO
 ROOT = Path(__file__).resolve().parents[2]
 CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 
-Command = list[str | Path]
+Command = Sequence[str | Path]
 
 _print_lock = threading.Lock()
 

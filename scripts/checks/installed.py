@@ -1,6 +1,6 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
-"""Run by a fresh environment's interpreter: `present` checks an installed wheel, `absent` that nothing of it is left."""
+"""Run by a fresh environment's interpreter: `present` checks an installed wheel, `absent` that it is gone."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def browser(machine: Machine, part: Part) -> None:
     part.must("jlpm install", ["jlpm", "install", "--immutable"], env=env, cwd=tests, counts=False, quiet_ok=True)
     part.step("types", ["jlpm", "types:check"], env=env, cwd=tests)
     part.step("prettier", ["jlpm", "prettier:check"], env=env, cwd=tests)
-    command = ["jlpm", "playwright", "test", "--reporter=list,json"]
+    command: Command = ["jlpm", "playwright", "test", "--reporter=list,json"]
     part.step("playwright", command, env=env, cwd=tests, limit=2400, counts=False)
     stats = json.loads(report.read_text())["stats"] if report.exists() else {}
     part.passed += stats.get("expected", 0)
