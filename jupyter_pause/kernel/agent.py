@@ -1,0 +1,160 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""Our part of a running kernel: answers the server, holds cells during a pause, saves and loads the kernel's state.
+
+It hooks into ipykernel's message handlers and nothing else: a person's extensions, start-up files and configuration
+stay as they are, and nothing is imported that the kernel's own environment would have to provide.
+"""
+
+import os
+import threading
+
+from . import control, files, gate, history, interpreter, link, loading, mark, register, saving
+
+REQUEST = "jupyter_pause_request"
+CONTROL = "jupyter_pause_control"
+
+
+def install(app, connection_file):
+    """Put an agent into the kernel of `app`, an initialised but not yet started IPKernelApp; load what is to be loaded.
+
+    Raises only before anything was changed: whatever fails later is told to the server and leaves a working kernel.
+    """
+    kernel_files = files.KernelFiles(connection_file or app.abs_connection_file)
+    agent = Agent(app.kernel, kernel_files)
+    agent.install()
+    loading.load_at_start(agent)
+    agent.start_watchdog()
+    return agent
+
+
+class Agent:
+    """One per kernel process."""
+
+    def __init__(self, kernel, kernel_files):
+        self.kernel = kernel
+        #: IPython's shell, or None for a kernel that is not IPython.
+        self.shell = getattr(kernel, "shell", None)
+        self.files = kernel_files
+        self.mark = mark.Mark()
+        self.baseline = interpreter.Baseline(self.shell) if self.shell is not None else None
+        self.gate = gate.Gate(kernel, self._cell_ended, self._cell_aborted)
+        self.saver = saving.Saver(self)
+        self.control = control.Control(self)
+        self.inventory = None
+        #: What did not work in here, as sentences; the server shows them.
+        self.problems = []
+        self._after_cell = None
+        self._reporting = threading.Event()
+
+    def install(self):
+        """Register handlers, magics and the inventory. A part that fails is noted and left out."""
+        for part in (self._install_handlers, self._install_inventory, self._install_magics):
+            try:
+                part()
+            except Exception as error:
+                self.problems.append("{}: {}: {}".format(part.__name__.strip("_"), type(error).__name__, error))
+
+    def _install_handlers(self):
+        self.kernel.shell_handlers[REQUEST] = self._on_request
+        self.kernel.control_handlers[CONTROL] = self.control.on_message
+        self.gate.install()
+
+    def _install_inventory(self):
+        from . import inventory
+
+        self.inventory = inventory.Inventory(self)
+
+    def _install_magics(self):
+        from . import magics
+
+        if self.shell is not None:
+            magics.register(self)
+
+    def start_watchdog(self):
+        """Watch the server from now on."""
+        try:
+            from . import watchdog
+
+            watchdog.start(self)
+        except Exception as error:
+            self.problems.append("watchdog: {}: {}".format(type(error).__name__, error))
+
+    # --- capture ------------------------------------------------------------------------------------------------
+
+    async def _on_request(self, stream, ident, parent):
+        """Shell channel: it arrives behind running and queued cells, which is how the server waits for idle."""
+        content = parent.get("content") or {}
+        staging = content.get("staging")
+        known = content.get("op") == "capture" and isinstance(staging, str) and os.path.isdir(staging)
+        if known:
+            self.saver.begin(staging)
+        reply = {"status": "ok" if known else "error"}
+        self.kernel.session.send(stream, "jupyter_pause_reply", reply, parent=parent, ident=ident)
+
+    def capture_after_cell(self, staging):
+        """`%pause`: capture once the running cell is done, before any queued one."""
+        self._after_cell = staging
+
+    def _cell_ended(self):
+        staging, self._after_cell = self._after_cell, None
+        if staging is not None:
+            self.saver.begin(staging)
+        if self.inventory is not None:
+            self.inventory.cell_ended()
+
+    def hidden(self):
+        """Names in the namespace that are not a person's: IPython's own, and what start-up files make anew."""
+        return history.hidden_names(self.shell)
+
+    def register_cloudpickle(self):
+        """Make the server's cloudpickle importable under our own name. Raises ImportError, OSError or KeyError."""
+        register.register(self.files.server()["cloudpickle"])
+
+    def capture(self, staging, request, on_progress, cancelled):
+        """Write the state to `staging` (main thread, no cell running); returns what ``result.json`` says."""
+        if self.shell is None:
+            return saving.failure("not_ipython", "This kernel is not an IPython kernel; only its files can be kept.")
+        self.register_cloudpickle()
+        from . import capture
+
+        skip_env = request.get("skip_env") or self.files.server().get("skip_env")
+        state = interpreter.describe(self.shell, self.baseline, skip_env)
+        namespace = self.shell.user_ns
+        namespace[history.NAME] = history.collect(self.shell)
+        try:
+            result = capture.capture(
+                namespace,
+                staging,
+                request,
+                interpreter=state,
+                hidden=self.hidden(),
+                on_progress=on_progress,
+                cancelled=cancelled,
+            )
+        finally:
+            namespace.pop(history.NAME, None)
+        result.setdefault("not_stored", state["env"]["not_stored"])
+        return result
+
+    # --- cells that were not run --------------------------------------------------------------------------------
+
+    def _cell_aborted(self):
+        """Tell the server a moment later, once for many: it offers to run them after the resume."""
+        if self.saver.active or self._reporting.is_set():
+            return  # the saver reports before it ends
+        self._reporting.set()
+        timer = threading.Timer(0.1, self.report_aborted)
+        timer.name, timer.daemon = "jupyter_pause report", True
+        timer.start()
+
+    def report_aborted(self):
+        """Send the list of cells answered `aborted`; blocks up to two seconds, never raises."""
+        self._reporting.clear()
+        messages, cells = list(self.gate.aborted_messages), list(self.gate.aborted_cells)
+        if not messages:
+            return
+        try:
+            link.request(self.files, {"op": "aborted", "messages": messages, "cells": cells}, timeout=2.0)
+        except link.ServerUnreachable:
+            return

@@ -1,0 +1,237 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""What lives in or under the process beside variables: threads, asyncio tasks, children, connections, open files.
+
+None of it comes back from a checkpoint. Everything is read from this process and from /proc; where there is no /proc
+the answer is None: unknown, not "none".
+"""
+
+import asyncio
+import os
+import socket
+import struct
+import sys
+import threading
+
+#: Threads of these packages serve the kernel itself.
+_OWN_PACKAGES = ("ipykernel", "IPython", "zmq", "tornado", "jupyter_", "debugpy", "_pydev", "pydevd")
+_OWN_THREADS = ("jupyter_pause", "IOPub", "Control", "Heartbeat", "Shell channel", "subshell-", "pyzmq", "pydevd")
+_TCP_LISTEN = "0A"
+
+
+class Background:
+    """Tells a person's threads, connections and files from those the kernel started with."""
+
+    def __init__(self, kernel):
+        self._kernel = kernel
+        self._threads = set(threading.enumerate())
+        self._files = set((_open_files() or {}).values())
+        self._sockets = _socket_inodes() or set()
+        ports = getattr(kernel, "_recorded_ports", None) or {}
+        self._ports = set(ports.values())
+
+    # --- in the process -----------------------------------------------------------------------------------------
+
+    def threads(self):
+        """Threads started since, as inventory items; `details.own` is True where the notebook's code runs in it."""
+        items = []
+        for thread in threading.enumerate():
+            package = type(thread).__module__ or ""
+            if thread in self._threads or package.startswith(_OWN_PACKAGES) or thread.name.startswith(_OWN_THREADS):
+                continue
+            own = package == "__main__" or getattr(getattr(thread, "_target", None), "__module__", "") == "__main__"
+            reason = "A thread ends with the process; start it again after the resume."
+            items.append(_item(thread.name, "thread", reason, "threading.Thread", own=own))
+        return items
+
+    def tasks(self):
+        """asyncio tasks of the notebook's code that are still pending, as inventory items."""
+        loop = getattr(getattr(self._kernel, "io_loop", None), "asyncio_loop", None)
+        if loop is None:
+            return []
+        try:
+            tasks = asyncio.all_tasks(loop)
+        except RuntimeError:  # the set changed under us, again and again
+            return []
+        items = []
+        for task in tasks:
+            frame = getattr(task.get_coro(), "cr_frame", None)
+            if frame is None or frame.f_globals.get("__name__") != "__main__":
+                continue
+            if frame.f_code.co_name.startswith(("<module>", "<cell")):
+                continue  # a cell that awaits
+            reason = "An asyncio task ends with the process; start it again after the resume."
+            name = "{} ({})".format(task.get_name(), frame.f_code.co_name)
+            items.append(_item(name, "task", reason, "asyncio.Task", own=True))
+        return items
+
+    # --- under and around the process ---------------------------------------------------------------------------
+
+    def processes(self):
+        """Child processes with their memory in bytes, as inventory items; None where they cannot be listed."""
+        pids = _children()
+        if pids is None:
+            return None
+        workers = _pool_workers()
+        items = []
+        for pid in pids:
+            command = _command(pid)
+            if command is None or "resource_tracker" in command:
+                continue
+            reason = "A child process ends with the kernel."
+            item = _item(command[:200], "process", reason, None, pid=pid, own=pid not in workers)
+            item["bytes"] = _resident(pid)
+            items.append(item)
+        return items
+
+    def connections(self):
+        """Open network connections and listening sockets, as inventory items; None where they cannot be listed."""
+        mine = _socket_inodes()
+        if mine is None:
+            return None
+        items = []
+        for kind in ("tcp", "tcp6", "udp", "udp6"):
+            for local, remote, state, inode in _network(kind):
+                if inode not in mine or inode in self._sockets or local[1] in self._ports or remote[1] in self._ports:
+                    continue
+                listening = state == _TCP_LISTEN if kind.startswith("tcp") else remote[1] == 0
+                name = "listening on {}:{}".format(*local) if listening else "{}:{}".format(*remote)
+                reason = "An open connection ends with the process."
+                items.append(_item(name, kind[:3], reason, "socket", listening=listening))
+        return items
+
+    def files(self):
+        """Regular files opened since, as inventory items; None where they cannot be listed."""
+        found = _open_files()
+        if found is None:
+            return None
+        items = []
+        for path in sorted(set(found.values()) - self._files):
+            item = _item(path, "file", None, "open file")
+            item["fate"] = "unknown"  # a file object in a variable is reopened; a bare descriptor is not
+            items.append(item)
+        return items
+
+
+def losses(items):
+    """Those of the items that a person would miss, in the form of losses."""
+    return [
+        {"name": item["name"], "path": item["name"], "type": item["type"] or item["kind"], "reason": item["reason"],
+         "cell": None}
+        for item in items or ()
+        if item["details"].get("own")
+    ]  # fmt: skip
+
+
+def _item(name, kind, reason, type_name, **details):
+    return {
+        "name": name,
+        "kind": kind,
+        "bytes": None,
+        "complete": True,
+        "fate": "lost",
+        "reason": reason,
+        "type": type_name,
+        "details": details,
+    }
+
+
+# --- /proc --------------------------------------------------------------------------------------------------------
+
+
+def _children():
+    """Pids of direct children that still run, or None."""
+    me = os.getpid()
+    try:
+        entries = [entry for entry in os.listdir("/proc") if entry.isdigit()]
+    except OSError:
+        return None
+    found = []
+    for entry in entries:
+        try:
+            with open("/proc/{}/stat".format(entry), "rb") as stream:
+                fields = stream.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        if len(fields) > 1 and int(fields[1]) == me and fields[0] != b"Z":
+            found.append(int(entry))
+    return found
+
+
+def _command(pid):
+    try:
+        with open("/proc/{}/cmdline".format(pid), "rb") as stream:
+            return stream.read().replace(b"\0", b" ").decode("utf-8", "replace").strip() or "process {}".format(pid)
+    except OSError:
+        return None
+
+
+def _resident(pid):
+    try:
+        with open("/proc/{}/statm".format(pid), "rb") as stream:
+            return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _pool_workers():
+    """Pids of multiprocessing workers that belong to a pool: the pool, not the worker, is what a person made."""
+    module = sys.modules.get("multiprocessing.process")
+    found = set()
+    for process in list(getattr(module, "_children", ()) or ()):
+        try:
+            if "PoolWorker" in process.name or type(process).__name__ in ("ForkProcess", "SpawnProcess"):
+                found.add(process.pid)
+        except Exception:  # a process object of another library
+            continue
+    return found
+
+
+def _fd_targets():
+    try:
+        entries = os.listdir("/proc/self/fd")
+    except OSError:
+        return None
+    targets = {}
+    for entry in entries:
+        try:
+            targets[int(entry)] = os.readlink("/proc/self/fd/" + entry)
+        except OSError:
+            continue
+    return targets
+
+
+def _socket_inodes():
+    targets = _fd_targets()
+    if targets is None:
+        return None
+    return {target[8:-1] for target in targets.values() if target.startswith("socket:[")}
+
+
+def _open_files():
+    targets = _fd_targets()
+    if targets is None:
+        return None
+    skip = ("/dev/", "/proc/", "/memfd:", "/sys/")
+    return {fd: path for fd, path in targets.items() if path.startswith("/") and not path.startswith(skip)}
+
+
+def _network(kind):
+    """(local, remote, state, inode) for each line of /proc/net/<kind>; addresses are (text, port)."""
+    try:
+        with open("/proc/self/net/" + kind, encoding="ascii") as stream:
+            lines = stream.read().splitlines()[1:]
+    except OSError:
+        return
+    for line in lines:
+        fields = line.split()
+        if len(fields) > 9:
+            yield _address(fields[1]), _address(fields[2]), fields[3], fields[9]
+
+
+def _address(text):
+    raw, _, port = text.partition(":")
+    words = [int(raw[start : start + 8], 16) for start in range(0, len(raw), 8)]
+    packed = struct.pack("={}I".format(len(words)), *words)  # the kernel prints words in its own byte order
+    family = socket.AF_INET if len(packed) == 4 else socket.AF_INET6
+    return socket.inet_ntop(family, packed), int(port, 16)

@@ -1,0 +1,69 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""The control channel: short questions of the server, answered on ipykernel's control thread while a cell runs."""
+
+import os
+
+REPLY = "jupyter_pause_control_reply"
+#: Version of the messages between server and kernel.
+PROTOCOL = 1
+
+
+class Control:
+    """Answers ``jupyter_pause_control``. An answer that has to wait is sent later; the thread is never kept."""
+
+    def __init__(self, agent):
+        self._agent = agent
+
+    def on_message(self, stream, ident, parent):
+        """ipykernel's handler: looks up the operation and sends its reply."""
+        content = parent.get("content") or {}
+
+        def reply(body):
+            self._agent.kernel.session.send(stream, REPLY, body, parent=parent, ident=ident)
+
+        operation = getattr(self, "_op_" + str(content.get("op")), None)
+        if operation is None:
+            reply({"status": "error", "code": "unknown_op"})
+            return
+        try:
+            body = operation(content, reply)
+        except Exception as error:
+            body = {"status": "error", "code": "agent_failed", "message": "{}: {}".format(type(error).__name__, error)}
+        if body is not None:
+            reply(dict({"status": "ok"}, **body))
+
+    def _op_status(self, content, reply):
+        agent = self._agent
+        return {
+            "busy": agent.gate.running,
+            "held": agent.gate.held,
+            "capturing": agent.saver.active,
+            "pid": os.getpid(),
+            "version": PROTOCOL,
+            "available": agent.shell is not None and not agent.problems,
+            "problems": list(agent.problems),
+        }
+
+    def _op_hold(self, content, reply):
+        self._agent.gate.hold()
+        return {"held": True}
+
+    def _op_unhold(self, content, reply):
+        self._agent.saver.unhold()
+        return {"held": self._agent.gate.held}
+
+    def _op_mark(self, content, reply):
+        mark = self._agent.mark
+        return {"digest": mark.renew() if content.get("renew") else mark.digest}
+
+    def _op_prove(self, content, reply):
+        return {"mark": self._agent.mark.reveal(), "nonce": content.get("nonce"), "pid": os.getpid()}
+
+    def _op_inventory(self, content, reply):
+        if self._agent.inventory is None:
+            return {"status": "error", "code": "not_available"}
+        wait = content.get("wait")
+        seconds = float(wait) if isinstance(wait, (int, float)) and not isinstance(wait, bool) else 0.0
+        self._agent.inventory.answer(min(max(seconds, 0.0), 600.0), lambda body: reply(dict({"status": "ok"}, **body)))
+        return None

@@ -1,0 +1,124 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""Stands in front of ipykernel's handlers: knows which cells run, and answers cells `aborted` while held.
+
+After a capture whatever a cell changes would be lost quietly, so no cell runs until the process ends or the hold is
+lifted. Widget messages are kept back instead: they get no answer, and are handled if the hold is lifted.
+"""
+
+import inspect
+import threading
+import time
+
+_CELLS = ("execute_request",)
+_COMMS = ("comm_open", "comm_msg", "comm_close")
+
+
+class Gate:
+    """One per kernel. All methods may be called from any thread."""
+
+    def __init__(self, kernel, on_cell_end, on_abort):
+        """`on_cell_end()` runs on the cell's own thread right after its reply was sent; `on_abort()` after an abort."""
+        self._kernel = kernel
+        self._on_cell_end = on_cell_end
+        self._on_abort = on_abort
+        self._lock = threading.Lock()
+        self._running = 0
+        self._kept_back = []
+        self._held = False
+        #: Monotonic second of the last change: a cell began or ended, or was aborted.
+        self.changed = time.monotonic()
+        #: Cells run in this process so far: what was measured before is old when it differs.
+        self.cells_run = 0
+        #: What was answered `aborted` since the hold began: message ids, and the ids of their notebook cells.
+        self.aborted_messages = []
+        self.aborted_cells = []
+
+    def install(self):
+        """Wrap the handlers of the shell and the control channel (which takes cells as well)."""
+        for table in (self._kernel.shell_handlers, self._kernel.control_handlers):
+            for names, wrap in ((_CELLS, self._wrap_cell), (_COMMS, self._wrap_comm)):
+                for name in names:
+                    if name in table:
+                        table[name] = wrap(table[name])
+
+    @property
+    def running(self):
+        """True while at least one cell (also one that awaits, also one in a subshell) runs."""
+        return self._running > 0
+
+    @property
+    def held(self):
+        """True while cells are answered `aborted`."""
+        return self._held
+
+    def hold(self):
+        """From now on every cell is answered `aborted`."""
+        with self._lock:
+            if not self._held:
+                self.aborted_messages, self.aborted_cells = [], []
+            self._held = True
+
+    def unhold(self):
+        """Cells run again, and widget messages that were kept back are handled now."""
+        with self._lock:
+            self._held = False
+            kept, self._kept_back = self._kept_back, []
+        loop = getattr(self._kernel, "io_loop", None)
+        if kept and loop is not None:
+            loop.add_callback(self._replay, kept)
+
+    def _wrap_cell(self, handler):
+        async def execute_request(stream, ident, parent):
+            if self._held:
+                self._abort(stream, ident, parent)
+                return
+            with self._lock:
+                self._running += 1
+                self.cells_run += 1
+                self.changed = time.monotonic()
+            try:
+                await _finish(handler(stream, ident, parent))
+            finally:
+                with self._lock:
+                    self._running -= 1
+                    self.changed = time.monotonic()
+                self._on_cell_end()
+
+        return execute_request
+
+    def _wrap_comm(self, handler):
+        async def comm_request(stream, ident, parent):
+            with self._lock:
+                if self._held:
+                    self._kept_back.append((handler, stream, ident, parent))
+                    return
+            await _finish(handler(stream, ident, parent))
+
+        return comm_request
+
+    def _abort(self, stream, ident, parent):
+        """The reply ipykernel itself gives to cells queued behind a failed one; its caller says busy and idle."""
+        self._kernel._send_abort_reply(stream, parent, ident)
+        content = parent.get("content") or {}
+        with self._lock:
+            self.changed = time.monotonic()
+            if not content.get("silent"):
+                self.aborted_messages.append(parent["header"]["msg_id"])
+                cell = (parent.get("metadata") or {}).get("cellId")
+                if cell:
+                    self.aborted_cells.append(cell)
+        self._on_abort()
+
+    async def _replay(self, kept):
+        for handler, stream, ident, parent in kept:
+            try:
+                self._kernel.set_parent(ident, parent)
+                await _finish(handler(stream, ident, parent))
+            except Exception:
+                self._kernel.log.debug("jupyter-pause: a late widget message failed", exc_info=True)
+
+
+async def _finish(result):
+    if inspect.isawaitable(result):
+        await result

@@ -1,0 +1,240 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""What the kernel holds and what would become of it, without ever getting in the way of a cell.
+
+Names, types and shallow sizes are read at once on the control thread. Fates and deep sizes come from the engine's
+scanner, which looks into objects and so must not race with a running cell: it works on the main thread, between cells,
+in slices of at most 20 ms, and is thrown away when a cell has run.
+"""
+
+import sys
+import threading
+import time
+
+from . import background, cells, history, interpreter
+
+#: The longest slice of scanning, and the pause between two, in seconds.
+SLICE, BREATH = 0.02, 0.005
+#: Types whose own size may be asked for on any thread: their __sizeof__ runs no Python code.
+_PLAIN = (int, float, complex, bool, str, bytes, bytearray, list, tuple, dict, set, frozenset, range, type(None))
+
+
+class Inventory:
+    """Answers are dicts: ``{"taken_at", "age", "complete", "busy", "variables", "losses", ...}``."""
+
+    def __init__(self, agent):
+        self._agent = agent
+        self._background = background.Background(agent.kernel)
+        self._lock = threading.Lock()
+        self._waiting = []
+        self._scanner = None
+        self._scanned_cells = None
+        self._scheduled = False
+        self._last = None
+        self._last_cells = None
+
+    # --- control thread -----------------------------------------------------------------------------------------
+
+    def answer(self, wait, send):
+        """Call `send(answer)` on the control thread: at once, or when the scan is complete or `wait` seconds passed.
+
+        A busy kernel answers at once with what was known last (and its age).
+        """
+        current = self._current()
+        if current is not None or self._busy() or wait <= 0 or self._agent.shell is None:
+            if current is None and not self._busy():
+                self._schedule()
+            send(self._describe(current))
+            return
+        waiter = _Waiter(send)
+        with self._lock:
+            self._waiting.append(waiter)
+        self._control_loop().call_later(wait, self._give_up, waiter)
+        self._schedule()
+
+    def _give_up(self, waiter):
+        with self._lock:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+        waiter.send_once(self._describe(self._current()))
+
+    def _control_loop(self):
+        thread = getattr(self._agent.kernel, "control_thread", None)
+        return thread.io_loop if thread is not None else self._agent.kernel.io_loop
+
+    def _busy(self):
+        return self._agent.gate.running
+
+    def _current(self):
+        """The last scan if no cell has run since, else None."""
+        if self._last is not None and self._last_cells == self._agent.gate.cells_run and not self._busy():
+            return self._last
+        return None
+
+    def _describe(self, scan):
+        if scan is None:
+            scan = self._last if self._busy() and self._last is not None else self._shallow()
+        answer = dict(scan)
+        answer["age"] = round(time.monotonic() - answer.pop("_monotonic"), 3)
+        answer["busy"] = self._busy()
+        for name in ("threads", "tasks", "processes", "connections", "files"):
+            answer[name] = getattr(self._background, name)()
+        answer["losses"] = answer["losses"] + self.background_losses()
+        return answer
+
+    def background_losses(self):
+        """Losses that no variable stands for: a person's threads, tasks and child processes."""
+        found = []
+        for name in ("threads", "tasks", "processes"):
+            found.extend(background.losses(getattr(self._background, name)()))
+        return found
+
+    def _shallow(self):
+        """Names, types and the sizes that can be had without looking inside; fates are unknown until scanned."""
+        shell = self._agent.shell
+        variables = []
+        if shell is not None:
+            hidden = history.hidden_names(shell)
+            for name, value in list(shell.user_ns.items()):
+                if name not in hidden:
+                    variables.append(_shallow_item(name, value))
+        return _scan(variables, [], complete=False)
+
+    # --- main thread --------------------------------------------------------------------------------------------
+
+    def cell_ended(self):
+        """What a scan saw so far is old; whoever waits gets a new one. Called on the cell's own thread."""
+        self._scanner = None
+        with self._lock:
+            waiting = bool(self._waiting)
+        if waiting:
+            self._schedule()
+
+    def _schedule(self):
+        loop = getattr(self._agent.kernel, "io_loop", None)
+        with self._lock:
+            if self._scheduled or loop is None:
+                return
+            self._scheduled = True
+        loop.add_callback(self._slice)
+
+    def _slice(self):
+        """One slice on the main thread; the loop handles messages before the next."""
+        with self._lock:
+            self._scheduled = False
+        if self._busy() or self._agent.saver.active:
+            return  # the end of the cell schedules the next one
+        try:
+            done = self._step()
+        except Exception as error:
+            self._finish(_scan([], [], complete=False, problem="{}: {}".format(type(error).__name__, error)))
+            return
+        if done:
+            return
+        with self._lock:
+            if self._scheduled:
+                return
+            self._scheduled = True
+        self._agent.kernel.io_loop.call_later(BREATH, self._slice)
+
+    def _step(self):
+        from . import scan
+
+        agent = self._agent
+        if self._scanner is None or self._scanned_cells != agent.gate.cells_run:
+            self._scanner = scan.Scanner(agent.shell.user_ns, agent.hidden())
+            self._scanned_cells = agent.gate.cells_run
+        scanner, number = self._scanner, self._scanned_cells
+        if not scanner.step(SLICE):
+            return False
+        self._last_cells = number
+        self._finish(self._result(scanner))
+        return True
+
+    def scan_now(self):
+        """A complete scan on the calling (main) thread, for `%pause` inside its own cell; the same shape."""
+        from . import scan
+
+        scanner = scan.Scanner(self._agent.shell.user_ns, self._agent.hidden())
+        while not scanner.step(3600.0):
+            pass
+        return self._describe(self._result(scanner))
+
+    def _result(self, scanner):
+        found = scanner.result()
+        losses = list(found.get("losses") or [])
+        add_cells(losses, interpreter.history_of(self._agent.shell))
+        return _scan(list(found.get("variables") or []), losses, complete=True)
+
+    def _finish(self, result):
+        self._scanner = None
+        self._last = result
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._control_loop().add_callback(self._send_all, waiting, result)
+
+    def _send_all(self, waiting, result):
+        answer = self._describe(result)
+        for waiter in waiting:
+            waiter.send_once(answer)
+
+
+class _Waiter:
+    """One question that waits for a scan; answered exactly once, on the control thread."""
+
+    def __init__(self, send):
+        self._send = send
+
+    def send_once(self, answer):
+        send, self._send = self._send, None
+        if send is not None:
+            send(answer)
+
+
+def add_cells(losses, past):
+    """Fill in, where it can be known, the number of the cell that made each lost variable."""
+    unknown = {loss["name"] for loss in losses if loss.get("cell") is None}
+    found = cells.cells_binding(unknown, past) if unknown else {}
+    for loss in losses:
+        if loss.get("cell") is None:
+            loss["cell"] = found.get(loss["name"])
+
+
+def _scan(variables, losses, complete, problem=None):
+    now = time.time()
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + ".{:03d}Z".format(int(now * 1000) % 1000)
+    return {
+        "taken_at": moment,
+        "_monotonic": time.monotonic(),
+        "complete": complete,
+        "problem": problem,
+        "variables": variables,
+        "losses": losses,
+    }
+
+
+def _shallow_item(name, value):
+    kind = type(value)
+    return {
+        "name": name,
+        "kind": "data",
+        "bytes": _shallow_size(value),
+        "complete": False,
+        "fate": "unknown",
+        "reason": None,
+        "type": "{}.{}".format(kind.__module__, kind.__qualname__) if kind.__module__ != "builtins" else kind.__name__,
+        "details": {},
+    }
+
+
+def _shallow_size(value):
+    """Bytes of the object itself, with the buffer it owns; None where asking would run code of its own."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return sys.getsizeof(value)
+    if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
+        return int(value.nbytes)
+    if kind.__module__ == "array" and kind.__name__ == "array":
+        return value.itemsize * len(value)
+    return None

@@ -1,0 +1,62 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""The kernel's way to the server: one JSON line over an owner-only Unix socket, one JSON line back."""
+
+import json
+import os
+import socket
+
+_LONGEST_REPLY = 16 * 1024 * 1024
+
+
+class ServerUnreachable(Exception):
+    """No server answers; the text is one sentence for a person."""
+
+
+def request(files, content, timeout=20.0):
+    """Send `content` to the server that looks after this kernel; returns its answer (a dict).
+
+    The address is looked up now, because a restarted server has another one. Raises ServerUnreachable.
+    """
+    address = (files.server().get("server") or {}).get("socket")
+    if not address:
+        raise ServerUnreachable(
+            "This kernel was not started by a Jupyter server with jupyter-pause, so there is nothing to ask. "
+            "Nothing was changed; start the notebook from JupyterLab with jupyter-pause installed."
+        )
+    if not hasattr(socket, "AF_UNIX"):
+        raise ServerUnreachable("This system has no Unix sockets; use the Pause button instead. Nothing was changed.")
+    try:
+        line = _exchange(address, dict(content, kernel_id=files.kernel_id), timeout)
+    except socket.timeout:
+        raise ServerUnreachable(
+            "The Jupyter server did not answer within {:.0f} seconds. Nothing was changed; try again.".format(timeout)
+        ) from None
+    except OSError as error:
+        raise ServerUnreachable(
+            "The Jupyter server cannot be reached ({}). Nothing was changed; is it still running?".format(
+                error.strerror or type(error).__name__
+            )
+        ) from None
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise ServerUnreachable("The Jupyter server gave no usable answer. Nothing was changed; see its log.")
+    return answer
+
+
+def _exchange(address, content, timeout):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout)
+        os.set_inheritable(connection.fileno(), False)
+        connection.connect(address)
+        connection.sendall(json.dumps(content).encode() + b"\n")
+        received = bytearray()
+        while not received.endswith(b"\n") and len(received) < _LONGEST_REPLY:
+            part = connection.recv(65536)
+            if not part:
+                break
+            received += part
+    return bytes(received)

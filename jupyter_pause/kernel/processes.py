@@ -1,0 +1,47 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""Is a process still the one we knew? By pid and start time, with the standard library only."""
+
+import os
+import sys
+
+#: Two readings of one start time differ by clock ticks and by rounding, never by this many seconds.
+TOLERANCE = 2.0
+
+
+def start_time(pid):
+    """When a process started, in seconds since the epoch (UTC), or None where the system does not tell."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        with open("/proc/{}/stat".format(pid), "rb") as stream:
+            ticks = int(stream.read().rpartition(b")")[2].split()[19])
+        with open("/proc/stat", "rb") as stream:
+            booted = next(int(line.split()[1]) for line in stream if line.startswith(b"btime "))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return None
+    return booted + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def alive(pid, started=None):
+    """True while process `pid` lives and, where both are known, began at `started` (seconds since the epoch)."""
+    if not isinstance(pid, int) or pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it lives under another account, so it is not our server any more
+        return False
+    if _zombie(pid):
+        return False
+    now = start_time(pid)
+    return started is None or now is None or abs(now - float(started)) < TOLERANCE
+
+
+def _zombie(pid):
+    try:
+        with open("/proc/{}/stat".format(pid), "rb") as stream:
+            return stream.read().rpartition(b")")[2].split()[0] == b"Z"
+    except (OSError, IndexError):
+        return False

@@ -1,0 +1,177 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""Saves the kernel when its server is gone for good, and ends the process: nobody is left who could do it.
+
+A server that restarts adopts the kernel and rewrites the kernel file; then all is well again. Whatever fails leaves the
+kernel running, to be tried again later.
+"""
+
+import os
+import secrets
+import sys
+import threading
+import time
+from datetime import datetime, timezone
+
+from . import files, layout, processes
+
+#: Seconds between two looks at the kernel file.
+INTERVAL = 3.0
+DEFAULT_TIMEOUT = 300.0
+#: Seconds until the next try after one that failed: doubled each time, up to the second number.
+FIRST_RETRY, LAST_RETRY = 30.0, 1800.0
+
+
+def start(agent):
+    """Begin to watch, on a daemon thread. Without a kernel file there is no server to watch."""
+    if not agent.files.server():
+        return None
+    watchdog = Watchdog(agent)
+    threading.Thread(target=watchdog.run, name="jupyter_pause watchdog", daemon=True).start()
+    return watchdog
+
+
+class Watchdog:
+    """Its clock is the monotonic one: a laptop that slept for a night has not lost its server for a night."""
+
+    def __init__(self, agent):
+        self._agent = agent
+        self._server = _identity(agent.files.server())
+        self._missing_since = None
+        self._retry = FIRST_RETRY
+        self._not_before = 0.0
+
+    def run(self):
+        """Look every few seconds until the process ends."""
+        while True:
+            facts = self._agent.files.server()
+            timeout = _seconds(facts.get("orphan_timeout"), DEFAULT_TIMEOUT)
+            time.sleep(min(INTERVAL, max(timeout / 4, 0.05)))
+            try:
+                self.look(time.monotonic())
+            except Exception as error:
+                self._agent.problems.append("watchdog: {}: {}".format(type(error).__name__, error))
+                self._put_off()
+
+    def look(self, now):
+        """One look at monotonic second `now`; saves the kernel and ends the process when it is an orphan."""
+        facts = self._agent.files.server()
+        if not facts:
+            return  # the session was shut down or handed over: its files are gone, and so is our job
+        self._notice_adoption(facts)
+        server = facts.get("server") or {}
+        if processes.alive(server.get("pid"), server.get("start_time")):
+            self._missing_since = None
+            self._retry, self._not_before = FIRST_RETRY, 0.0
+            return
+        if self._missing_since is None:
+            self._missing_since = now
+        if now - self._missing_since < _seconds(facts.get("orphan_timeout"), DEFAULT_TIMEOUT):
+            return
+        if now < self._not_before or self._agent.gate.running or self._agent.saver.active:
+            return
+        if not self._save(facts):
+            self._put_off()
+
+    def _notice_adoption(self, facts):
+        """A hold that a dead server asked for ends when another one takes over."""
+        identity = _identity(facts)
+        if identity != self._server:
+            self._server = identity
+            if self._agent.gate.held:
+                self._agent.saver.unhold()
+
+    def _put_off(self):
+        self._not_before = time.monotonic() + self._retry
+        self._retry = min(self._retry * 2, LAST_RETRY)
+
+    def _save(self, facts):
+        """Capture, commit, note it in session.json, exit. False when it did not work."""
+        root = facts["checkpoint_dir"]
+        checkpoint = secrets.token_hex(16)
+        staging = os.path.join(root, "staging", checkpoint)
+        os.makedirs(staging, mode=0o700)
+        files.write_private(os.path.join(staging, "request.json"), self._request(facts, checkpoint))
+        result = self._capture(staging)
+        if result is None or result.get("status") != "ok":
+            _remove(staging)
+            return False
+        if self._came_back():
+            _remove(staging)
+            self._agent.saver.unhold()
+            return True
+        try:
+            self._commit(facts, root, staging, checkpoint)
+        except BaseException:
+            self._agent.saver.unhold()
+            raise
+        _exit()
+        return True
+
+    def _came_back(self):
+        server = self._agent.files.server().get("server") or {}
+        return processes.alive(server.get("pid"), server.get("start_time"))
+
+    def _request(self, facts, checkpoint):
+        session = facts.get("session") or {}
+        return {
+            "version": 1,
+            "checkpoint_id": checkpoint,
+            "kernel_id": self._agent.files.kernel_id,
+            "operation_id": checkpoint,
+            "kernel_name": session.get("kernel_name") or "",
+            "path": session.get("path") or "",
+            "cause": "orphaned",
+            "created": _now(),
+            "skip_env": facts.get("skip_env"),
+        }
+
+    def _capture(self, staging):
+        """Run the capture on the main thread and wait for it; losses do not stop it: better than losing all."""
+        ended = threading.Event()
+        self._agent.saver.begin(staging, ended=ended.set)
+        while not ended.wait(1.0):
+            continue
+        return files.read_private(os.path.join(staging, "result.json"))
+
+    def _commit(self, facts, root, staging, checkpoint):
+        final = os.path.join(root, "checkpoints", checkpoint)
+        os.makedirs(os.path.dirname(final), mode=0o700, exist_ok=True)
+        layout.commit(staging, final, files.read_secret(facts["secret_file"]))
+        record_orphan(root, self._agent.files.kernel_id, checkpoint)
+
+
+def record_orphan(root, kernel_id, checkpoint):
+    """Set the session's record to paused with this checkpoint; fields that we do not know are kept."""
+    path = os.path.join(root, "sessions", kernel_id, "session.json")
+    record = files.read_private(path)
+    record.update(state="paused", checkpoint=checkpoint, cause="orphaned", since=_now(), pid=None, pid_start_time=None)
+    files.write_private(path, record)
+
+
+def _identity(facts):
+    server = facts.get("server") or {}
+    return server.get("pid"), server.get("start_time")
+
+
+def _seconds(value, default):
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 else default
+
+
+def _now():
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _remove(folder):
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _exit():
+    for stream in (sys.__stdout__, sys.__stderr__):
+        try:
+            stream.flush()
+        except Exception:
+            continue
+    os._exit(0)
