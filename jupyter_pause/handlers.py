@@ -55,11 +55,11 @@ class PauseHandler(ExtensionHandlerMixin, APIHandler):
         pauser: Pauser = self.settings["jupyter_pause_pauser"]
         return pauser
 
-    def prepare(self) -> Any:
+    async def prepare(self) -> None:  # type: ignore[override]
         """Reading our state is not a person's activity (cases.md S09)."""
         if self.request.method == "GET":
             self._track_activity = False
-        return super().prepare()
+        await super().prepare()
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Errors as `ApiError`."""

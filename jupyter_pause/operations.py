@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import PauseError
 from .states import Cause, Operation, OperationKind, Phase, Question
@@ -92,7 +92,8 @@ class RunningOperation:
         self._changed(self, True)
         cancelled = asyncio.ensure_future(self.cancel_requested.wait())
         try:
-            await asyncio.wait({self._decision, cancelled}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            waiting: set[asyncio.Future[Any]] = {self._decision, cancelled}
+            await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             self.raise_if_cancelled()
             return self._decision.result() if self._decision.done() else "refuse"
         finally:

@@ -169,7 +169,7 @@ class Pauser:
         """Everything of `GET state`."""
         sessions: dict[str, dict[str, Any]] = {}
         for model in await self.session_manager.list_sessions():
-            sessions.setdefault((model.get("kernel") or {}).get("id"), model)
+            sessions.setdefault(str((model.get("kernel") or {}).get("id")), model)
         rows = [self._row(kernel_id, sessions.get(kernel_id)) for kernel_id in self.kernel_manager.list_kernel_ids()]
         known = {row.id for row in rows}
         rows += [row for row in await self._absent_rows() if row.id not in known]
