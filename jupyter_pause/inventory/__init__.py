@@ -58,7 +58,8 @@ async def build_inventory(
         _rates(journal),
     )
     ram = memory.variable_items((reply or {}).get("variables") or [])
-    on_device = memory.variable_items((reply or {}).get("devices") or [], kind="device array")
+    on_device = [item for item in ram if item.details.get("device")]
+    ram = [item for item in ram if not item.details.get("device")]
     taken_at = _time((reply or {}).get("taken_at")) or clock.now()
     if reply is None and pid is not None:
         ram = [
@@ -74,14 +75,37 @@ async def build_inventory(
         documents=documents,
         ram=ram,
         vram=[*vram, *on_device],
-        processes=memory.process_items(facts) if facts is not None else [],
-        connections=connections.connection_items(facts, (reply or {}).get("connections") or []),
+        processes=memory.process_items(facts, _running(reply or {})) if facts is not None else [],
+        connections=connections.connection_items(facts, (reply or {}).get("connections")),
         losses=memory.losses((reply or {}).get("losses") or []),
         estimate=estimate(
             memory.bytes_to_write([*ram, *on_device], reply) if reply is not None else None, *estimate_rates
         ),
         checkpoint_place=place,
     )
+
+
+def _running(reply: dict[str, Any]) -> list[Any]:
+    """Children, threads and tasks, as the kernel lists them."""
+    return [row for key in ("processes", "threads", "tasks") for row in reply.get(key) or []]
+
+
+def _open_paths(reply: dict[str, Any], facts: memory.ProcessFacts | None) -> list[str]:
+    """Files opened since the kernel started, as it says; else all that the system knows of."""
+    rows = reply.get("files")
+    if isinstance(rows, list):
+        return [row["name"] for row in rows if isinstance(row, dict) and isinstance(row.get("name"), str)]
+    return (facts.open_files if facts is not None else None) or []
+
+
+def _holders(reply: dict[str, Any]) -> dict[str, str]:
+    """Path -> variable, of the variables that are files to be opened again."""
+    found = {}
+    for row in reply.get("variables") or []:
+        path = (row.get("details") or {}).get("path") if isinstance(row, dict) else None
+        if isinstance(path, str) and row.get("fate") in ("rebuilt", "in checkpoint"):
+            found[path] = str(row.get("name"))
+    return found
 
 
 async def _within(work: Callable[[], Answer], name: str, otherwise: Answer) -> Answer:
@@ -107,11 +131,7 @@ async def _files(
 
     def look() -> tuple[list[InventoryItem], list[InventoryItem], CheckpointPlace | None]:
         mounts = files.read_mounts()
-        opened = files.open_file_items(
-            [row for row in reply.get("open_files") or [] if isinstance(row, dict)],
-            (facts.open_files if facts is not None else None) or [],
-            mounts,
-        )
+        opened = files.open_file_items(_open_paths(reply, facts), _holders(reply), mounts)
         documents = [files.document_item(root_dir, notebook_path, mounts)] if notebook_path else []
         return [*files.place_items(places, mounts), *opened], documents, files.checkpoint_place(checkpoint_dir)
 

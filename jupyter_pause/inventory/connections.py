@@ -15,7 +15,7 @@ import psutil
 
 from jupyter_pause.states import InventoryItem
 
-from .memory import ProcessFacts, rss_of
+from .memory import ProcessFacts, rss_of, variable_items
 
 #: Keys of a connection file that name the kernel's own ports.
 _PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
@@ -100,27 +100,18 @@ def _socket(entry: Any) -> dict[str, Any]:
     }
 
 
-def connection_items(facts: ProcessFacts | None, from_kernel: list[dict[str, Any]]) -> list[InventoryItem]:
+def connection_items(facts: ProcessFacts | None, from_kernel: list[Any] | None) -> list[InventoryItem]:
     """Connections to other programs and listening sockets, without the kernel's own.
 
-    `from_kernel` (`{"name", "kind", "local", "remote", "type"}`) says which variable holds one; the system's list says
-    what there is. Connections between the kernel's own sockets are left out.
+    The kernel's list (`from_kernel`) counts where there is one; None: it has none, then what the system tells.
     """
+    if from_kernel is not None:
+        return variable_items(from_kernel)
     items: dict[tuple[str, str], InventoryItem] = {}
-    if facts is not None:
-        for entry in facts.sockets or []:
-            item = _system_item(entry, facts.own_ports)
-            if item is not None:
-                items.setdefault((item.kind, item.name), item)
-    for row in from_kernel:
-        item = _kernel_item(row)
-        if item is None:
-            continue
-        known = items.get((item.kind, item.name))
-        if known is not None:
-            known.details |= item.details
-        else:
-            items[item.kind, item.name] = item
+    for entry in (facts.sockets if facts is not None else None) or []:
+        item = _system_item(entry, facts.own_ports if facts is not None else frozenset())
+        if item is not None:
+            items.setdefault((item.kind, item.name), item)
     return list(items.values())
 
 
@@ -141,30 +132,8 @@ def _system_item(entry: dict[str, Any], own_ports: frozenset[int]) -> InventoryI
     return None
 
 
-def _kernel_item(row: Any) -> InventoryItem | None:
-    if not isinstance(row, dict):
-        return None
-    remote, local = row.get("remote"), row.get("local")
-    details = {"variable": row["name"]} if isinstance(row.get("name"), str) else {}
-    address = _pair(remote) or _pair(local)
-    if _pair(remote):
-        details["outside"] = not _loopback(str(remote[0]))  # type: ignore[index]
-    kind = "connection" if _pair(remote) else "listening socket" if row.get("listening") else "connection"
-    name = address or str(row.get("name") or "")
-    if not name:
-        return None
-    reason = "listening_socket" if kind == "listening socket" else "outside_connection"
-    return _lost(name, kind, reason, details)
-
-
 def _lost(name: str, kind: str, reason: str, details: dict[str, Any]) -> InventoryItem:
     return InventoryItem(name=name, kind=kind, fate="lost", reason=reason, details=details)
-
-
-def _pair(value: Any) -> str | None:
-    if isinstance(value, (list, tuple)) and len(value) >= 2:
-        return _address(value)
-    return value if isinstance(value, str) and value else None
 
 
 def _address(pair: Any) -> str:

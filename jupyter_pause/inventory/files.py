@@ -169,28 +169,23 @@ def place_items(places: dict[str, Path], mounts: list[Mount]) -> list[InventoryI
     return list(merged.values())
 
 
-def open_file_items(
-    from_kernel: list[dict[str, Any]], from_system: list[str], mounts: list[Mount]
-) -> list[InventoryItem]:
-    """Open files: those that are variables come back, those that only the system knows are not opened again.
+def open_file_items(paths: Iterable[str], variables: dict[str, str], mounts: list[Mount]) -> list[InventoryItem]:
+    """Open files. One that a variable holds is opened again; of any other it is not known what holds it.
 
-    `from_kernel`: rows of the kernel's scan (`path`, `mode`, `position`, `variable`); `from_system`: paths.
+    `paths`: absolute paths of open files; `variables`: path -> name of the variable that holds it open.
     """
     items: dict[str, InventoryItem] = {}
-    for entry in from_kernel:
-        path = str(entry.get("path") or "")
-        if not path:
+    for path in [*paths, *variables]:
+        real = os.path.realpath(path)
+        if real in items:
             continue
-        item = items[os.path.realpath(path)] = file_item(Path(path), "open file", mounts)
-        item.details |= {k: entry[k] for k in ("mode", "position", "variable") if entry.get(k) is not None}
+        item = items[real] = file_item(Path(path), "open file", mounts)
+        holder = variables.get(path) or variables.get(real)
+        if holder is not None:
+            item.details["variable"] = holder
         # Content in a bucket may change under the file, and its handles go stale: nothing is promised there.
         if item.details["storage"] != "object store":
-            item.fate, item.reason = entry.get("fate") or "rebuilt", entry.get("reason") or "reopened"
-    for path in from_system:
-        real = os.path.realpath(path)
-        if real not in items:
-            items[real] = file_item(Path(path), "open file", mounts)
-            items[real].fate, items[real].reason = "lost", "held_by_library"
+            item.fate, item.reason = ("rebuilt", "reopened") if holder is not None else ("unknown", "holder_unknown")
     return list(items.values())
 
 

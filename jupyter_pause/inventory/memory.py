@@ -20,7 +20,7 @@ _ORDER = {"lost": 0, "unknown": 1}
 
 
 def variable_items(rows: Iterable[Any], *, kind: str | None = None) -> list[InventoryItem]:
-    """Variables of the scan (`{"name", "type", "kind", "bytes", "complete", "fate", "reason", "cell"}`), losses first.
+    """Rows of the kernel's scan (shaped like items, see kernel/inventory.py) as items, losses first.
 
     A row without a usable name is left out; a fate that is not one of ours is called unknown, never assumed.
     """
@@ -36,9 +36,9 @@ def _variable(row: dict[str, Any], kind: str | None) -> InventoryItem:
     fate = row.get("fate")
     size = row.get("bytes")
     known = isinstance(size, int) and not isinstance(size, bool) and size >= 0
-    details = {
-        key: row[key] for key in ("cell", "path", "device", "shape", "dtype", "length") if row.get(key) is not None
-    }
+    details = dict(row["details"]) if isinstance(row.get("details"), dict) else {}
+    if row.get("cell") is not None:
+        details["cell"] = row["cell"]
     return InventoryItem(
         name=row["name"],
         kind=kind or str(row.get("kind") or "data"),
@@ -107,8 +107,11 @@ def rss_of(process: psutil.Process) -> int | None:
     return size
 
 
-def process_items(facts: ProcessFacts) -> list[InventoryItem]:
-    """The kernel's own process (its memory is what a pause frees) and everything it started."""
+def process_items(facts: ProcessFacts, from_kernel: Iterable[Any] = ()) -> list[InventoryItem]:
+    """The kernel's own process (its memory is what a pause frees), what it started, its threads and tasks.
+
+    `from_kernel`: rows of the kernel's own list; a child that both name is one item.
+    """
     kernel = InventoryItem(
         name=facts.name or "kernel",
         kind="kernel",
@@ -118,7 +121,10 @@ def process_items(facts: ProcessFacts) -> list[InventoryItem]:
         reason="kernel_process",
         details={"pid": facts.pid},
     )
-    return [kernel, *(_child_item(child) for child in facts.children)]
+    told = variable_items(from_kernel)
+    pids = {item.details.get("pid") for item in told}
+    children = [_child_item(child) for child in facts.children if child["pid"] not in pids]
+    return [kernel, *told, *children]
 
 
 def _child_item(child: dict[str, Any]) -> InventoryItem:

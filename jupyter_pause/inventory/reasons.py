@@ -16,7 +16,7 @@ REASONS: dict[str, str] = {
     "saved_state_only": "kept as last saved; what was typed since is known to the browser only",
     "not_saved_yet": "there is no such file (yet)",
     "reopened": "opened again at the same position",
-    "held_by_library": "held open by something other than a variable; it is not opened again",
+    "holder_unknown": "opened again if a variable holds it; a file that a library holds is not",
     "outside_connection": "a connection to another program does not survive the end of the process",
     "listening_socket": "nobody listens any more once the process has ended",
     "child_process": "ends together with the kernel",

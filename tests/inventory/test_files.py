@@ -85,19 +85,15 @@ def test_one_folder_with_several_uses_is_one_item() -> None:
     assert [item.details["uses"] for item in items] == [["home", "working directory"]]
 
 
-def test_open_files_come_back_only_when_they_are_variables() -> None:
-    kernel = [
-        {"path": "/root/a.txt", "mode": "r", "position": 7, "variable": "a"},
-        {"path": "/home/jovyan/bucket/b.txt", "mode": "r", "position": 7, "variable": "b"},
-        {"no": "path"},
-    ]
-    items = {i.name: i for i in files.open_file_items(kernel, ["/root/a.txt", "/root/c.h5"], MOUNTS)}
+def test_open_files_come_back_only_when_a_variable_holds_them() -> None:
+    variables = {"/root/a.txt": "a", "/home/jovyan/bucket/b.txt": "b"}
+    items = {i.name: i for i in files.open_file_items(["/root/a.txt", "/root/c.h5"], variables, MOUNTS)}
     assert {name: (i.fate, i.reason) for name, i in items.items()} == {
         "/root/a.txt": ("rebuilt", "reopened"),
         "/home/jovyan/bucket/b.txt": ("outside", "object_storage"),
-        "/root/c.h5": ("lost", "held_by_library"),
+        "/root/c.h5": ("unknown", "holder_unknown"),
     }
-    assert items["/root/a.txt"].details["position"] == 7
+    assert items["/root/a.txt"].details["variable"] == "a"
 
 
 def test_the_notebook_is_kept_as_last_saved(tmp_path: Path) -> None:

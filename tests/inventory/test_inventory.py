@@ -103,15 +103,29 @@ async def test_processes_files_and_connections_of_a_real_process(tmp_path: Path,
         ("connection", f"127.0.0.1:{program.remote_port}", "lost"),
     }
     opened = [item for item in found.files if item.kind == "open file"]
-    assert [(item.name, item.fate) for item in opened] == [(str(program.file), "lost")]
+    assert [(item.name, item.fate) for item in opened] == [(str(program.file), "unknown")]
     assert "hunter2" not in found.model_dump_json()
 
 
-async def test_an_open_file_that_the_kernel_knows_comes_back(tmp_path: Path, program: Program) -> None:
-    reply = {"variables": [], "open_files": [{"path": str(program.file), "mode": "r", "position": 3}]}
+async def test_what_the_kernel_itself_lists_counts(tmp_path: Path, program: Program) -> None:
+    def row(name: str, **more: Any) -> dict[str, Any]:
+        return {"name": name, "kind": "x", "bytes": None, "complete": True, "fate": "lost", "reason": "r", **more}
+
+    reply = {
+        "variables": [row("lines", type="TextIOWrapper", fate="rebuilt", details={"path": str(program.file)})],
+        "files": [row(str(program.file), fate="unknown")],
+        "connections": [row("10.0.0.1:443")],
+        "processes": [row("python", details={"pid": program.child})],
+        "threads": [row("worker")],
+        "tasks": [row("Task-1 (poll)")],
+    }
     found = await build(tmp_path, reply, program.process.pid)
     opened = [item for item in found.files if item.kind == "open file"]
-    assert [(item.name, item.fate, item.details["position"]) for item in opened] == [(str(program.file), "rebuilt", 3)]
+    assert [(item.name, item.fate, item.details["variable"]) for item in opened] == [
+        (str(program.file), "rebuilt", "lines")
+    ]
+    assert [item.name for item in found.connections] == ["10.0.0.1:443"]
+    assert sorted(item.name for item in found.processes[1:]) == ["Task-1 (poll)", "python", "worker"]
 
 
 def test_a_process_that_is_gone_is_not_an_error() -> None:
@@ -136,9 +150,6 @@ SCAN = {
         "nonsense",
     ],
     "losses": [
-        {"name": "g", "path": "g", "type": "generator", "reason": "cannot be saved", "cell": 3},
-        {"path": "x[0]"},
-    ],
         {"name": "g", "path": "g", "type": "generator", "reason": "cannot be saved", "cell": 3},
         {"path": "x[0]"},
     ],
