@@ -1,0 +1,48 @@
+/*
+ * Copyright (c) jupyter-pause contributors.
+ * Distributed under the terms of the Apache License 2.0.
+ */
+
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
+
+import { commandsPlugin } from './plugins/commands';
+import { badgePlugin, toolbarPlugin } from './plugins/indicators';
+import {
+  actionsPlugin,
+  managerPlugin,
+  sessionPlugin,
+  settingsPlugin
+} from './plugins/manager';
+import {
+  documentsPlugin,
+  executorPlugin,
+  noticePlugin,
+  notificationsPlugin,
+  reconnectPlugin,
+  runningPlugin
+} from './plugins/notebooks';
+import { panelPlugin } from './plugins/panel';
+
+export * from './tokens';
+
+/**
+ * One plugin per feature, so that each can be disabled alone.
+ */
+const plugins: JupyterFrontEndPlugin<unknown>[] = [
+  managerPlugin,
+  settingsPlugin,
+  sessionPlugin,
+  actionsPlugin,
+  commandsPlugin,
+  toolbarPlugin,
+  badgePlugin,
+  panelPlugin,
+  runningPlugin,
+  executorPlugin,
+  documentsPlugin,
+  noticePlugin,
+  notificationsPlugin,
+  reconnectPlugin
+];
+
+export default plugins;
