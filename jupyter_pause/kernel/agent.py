@@ -6,16 +6,20 @@ It hooks into ipykernel's message handlers and nothing else: a person's extensio
 stay as they are, and nothing is imported that the kernel's own environment would have to provide.
 """
 
+from __future__ import annotations
+
 import os
 import threading
+from typing import Any, Callable
 
 from . import control, files, gate, history, interpreter, link, loading, mark, register, saving
+from .files import KernelFiles
 
 REQUEST = "jupyter_pause_request"
 CONTROL = "jupyter_pause_control"
 
 
-def install(app, connection_file):
+def install(app: Any, connection_file: str | None) -> Agent:
     """Put an agent into the kernel of `app`, an initialised but not yet started IPKernelApp; load what is to be loaded.
 
     Raises only before anything was changed: whatever fails later is told to the server and leaves a working kernel.
@@ -31,23 +35,23 @@ def install(app, connection_file):
 class Agent:
     """One per kernel process."""
 
-    def __init__(self, kernel, kernel_files):
+    def __init__(self, kernel: Any, kernel_files: KernelFiles) -> None:
         self.kernel = kernel
         #: IPython's shell, or None for a kernel that is not IPython.
-        self.shell = getattr(kernel, "shell", None)
+        self.shell: Any = getattr(kernel, "shell", None)
         self.files = kernel_files
         self.mark = mark.Mark()
-        self.baseline = interpreter.Baseline(self.shell) if self.shell is not None else None
+        self.baseline: Any = interpreter.Baseline(self.shell) if self.shell is not None else None
         self.gate = gate.Gate(kernel, self._cell_ended, self._cell_aborted)
         self.saver = saving.Saver(self)
         self.control = control.Control(self)
-        self.inventory = None
+        self.inventory: Any = None
         #: What did not work in here, as sentences; the server shows them.
-        self.problems = []
-        self._after_cell = None
+        self.problems: list[str] = []
+        self._after_cell: str | None = None
         self._reporting = threading.Event()
 
-    def install(self):
+    def install(self) -> None:
         """Register handlers, magics and the inventory. A part that fails is noted and left out."""
         for part in (self._install_handlers, self._install_inventory, self._install_magics):
             try:
@@ -55,23 +59,23 @@ class Agent:
             except Exception as error:
                 self.problems.append("{}: {}: {}".format(part.__name__.strip("_"), type(error).__name__, error))
 
-    def _install_handlers(self):
+    def _install_handlers(self) -> None:
         self.kernel.shell_handlers[REQUEST] = self._on_request
         self.kernel.control_handlers[CONTROL] = self.control.on_message
         self.gate.install()
 
-    def _install_inventory(self):
+    def _install_inventory(self) -> None:
         from . import inventory
 
         self.inventory = inventory.Inventory(self)
 
-    def _install_magics(self):
+    def _install_magics(self) -> None:
         from . import magics
 
         if self.shell is not None:
             magics.register(self)
 
-    def start_watchdog(self):
+    def start_watchdog(self) -> None:
         """Watch the server from now on."""
         try:
             from . import watchdog
@@ -82,36 +86,42 @@ class Agent:
 
     # --- capture ------------------------------------------------------------------------------------------------
 
-    async def _on_request(self, stream, ident, parent):
+    async def _on_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """Shell channel: it arrives behind running and queued cells, which is how the server waits for idle."""
         content = parent.get("content") or {}
         staging = content.get("staging")
-        known = content.get("op") == "capture" and isinstance(staging, str) and os.path.isdir(staging)
-        if known:
+        reply = {"status": "error"}
+        if content.get("op") == "capture" and isinstance(staging, str) and os.path.isdir(staging):  # noqa: ASYNC240
             self.saver.begin(staging)
-        reply = {"status": "ok" if known else "error"}
+            reply = {"status": "ok"}
         self.kernel.session.send(stream, "jupyter_pause_reply", reply, parent=parent, ident=ident)
 
-    def capture_after_cell(self, staging):
+    def capture_after_cell(self, staging: str) -> None:
         """`%pause`: capture once the running cell is done, before any queued one."""
         self._after_cell = staging
 
-    def _cell_ended(self):
+    def _cell_ended(self) -> None:
         staging, self._after_cell = self._after_cell, None
         if staging is not None:
             self.saver.begin(staging)
         if self.inventory is not None:
             self.inventory.cell_ended()
 
-    def hidden(self):
+    def hidden(self) -> set[str]:
         """Names in the namespace that are not a person's: IPython's own, and what start-up files make anew."""
         return history.hidden_names(self.shell)
 
-    def register_cloudpickle(self):
+    def register_cloudpickle(self) -> None:
         """Make the server's cloudpickle importable under our own name. Raises ImportError, OSError or KeyError."""
         register.register(self.files.server()["cloudpickle"])
 
-    def capture(self, staging, request, on_progress, cancelled):
+    def capture(
+        self,
+        staging: str,
+        request: dict[str, Any],
+        on_progress: Callable[[dict[str, Any]], None],
+        cancelled: Callable[[], bool],
+    ) -> dict[str, Any]:
         """Write the state to `staging` (main thread, no cell running); returns what ``result.json`` says."""
         if self.shell is None:
             return saving.failure("not_ipython", "This kernel is not an IPython kernel; only its files can be kept.")
@@ -123,7 +133,7 @@ class Agent:
         namespace = self.shell.user_ns
         namespace[history.NAME] = history.collect(self.shell)
         try:
-            result = capture.capture(
+            result: dict[str, Any] = capture.capture(
                 namespace,
                 staging,
                 request,
@@ -139,7 +149,7 @@ class Agent:
 
     # --- cells that were not run --------------------------------------------------------------------------------
 
-    def _cell_aborted(self):
+    def _cell_aborted(self) -> None:
         """Tell the server a moment later, once for many: it offers to run them after the resume."""
         if self.saver.active or self._reporting.is_set():
             return  # the saver reports before it ends
@@ -148,7 +158,7 @@ class Agent:
         timer.name, timer.daemon = "jupyter_pause report", True
         timer.start()
 
-    def report_aborted(self):
+    def report_aborted(self) -> None:
         """Send the list of cells answered `aborted`; blocks up to two seconds, never raises."""
         self._reporting.clear()
         messages, cells = list(self.gate.aborted_messages), list(self.gate.aborted_cells)
@@ -156,5 +166,5 @@ class Agent:
             return
         try:
             link.request(self.files, {"op": "aborted", "messages": messages, "cells": cells}, timeout=2.0)
-        except link.ServerUnreachable:
+        except link.ServerUnreachableError:
             return

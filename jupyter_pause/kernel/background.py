@@ -6,12 +6,15 @@ None of it comes back from a checkpoint. Everything is read from this process an
 the answer is None: unknown, not "none".
 """
 
+from __future__ import annotations
+
 import asyncio
 import os
 import socket
 import struct
 import sys
 import threading
+from typing import Any, Iterator
 
 #: Threads of these packages serve the kernel itself.
 _OWN_PACKAGES = ("ipykernel", "IPython", "zmq", "tornado", "jupyter_", "debugpy", "_pydev", "pydevd")
@@ -22,7 +25,7 @@ _TCP_LISTEN = "0A"
 class Background:
     """Tells a person's threads, connections and files from those the kernel started with."""
 
-    def __init__(self, kernel):
+    def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
         self._threads = set(threading.enumerate())
         self._files = set((_open_files() or {}).values())
@@ -32,7 +35,7 @@ class Background:
 
     # --- in the process -----------------------------------------------------------------------------------------
 
-    def threads(self):
+    def threads(self) -> list[dict[str, Any]]:
         """Threads started since, as inventory items; `details.own` is True where the notebook's code runs in it."""
         items = []
         for thread in threading.enumerate():
@@ -44,7 +47,7 @@ class Background:
             items.append(_item(thread.name, "thread", reason, "threading.Thread", own=own))
         return items
 
-    def tasks(self):
+    def tasks(self) -> list[dict[str, Any]]:
         """asyncio tasks of the notebook's code that are still pending, as inventory items."""
         loop = getattr(getattr(self._kernel, "io_loop", None), "asyncio_loop", None)
         if loop is None:
@@ -67,7 +70,7 @@ class Background:
 
     # --- under and around the process ---------------------------------------------------------------------------
 
-    def processes(self):
+    def processes(self) -> list[dict[str, Any]] | None:
         """Child processes with their memory in bytes, as inventory items; None where they cannot be listed."""
         pids = _children()
         if pids is None:
@@ -84,7 +87,7 @@ class Background:
             items.append(item)
         return items
 
-    def connections(self):
+    def connections(self) -> list[dict[str, Any]] | None:
         """Open network connections and listening sockets, as inventory items; None where they cannot be listed."""
         mine = _socket_inodes()
         if mine is None:
@@ -100,7 +103,7 @@ class Background:
                 items.append(_item(name, kind[:3], reason, "socket", listening=listening))
         return items
 
-    def files(self):
+    def files(self) -> list[dict[str, Any]] | None:
         """Regular files opened since, as inventory items; None where they cannot be listed."""
         found = _open_files()
         if found is None:
@@ -113,7 +116,7 @@ class Background:
         return items
 
 
-def losses(items):
+def losses(items: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
     """Those of the items that a person would miss, in the form of losses."""
     return [
         {"name": item["name"], "path": item["name"], "type": item["type"] or item["kind"], "reason": item["reason"],
@@ -123,7 +126,7 @@ def losses(items):
     ]  # fmt: skip
 
 
-def _item(name, kind, reason, type_name, **details):
+def _item(name: str, kind: str, reason: str | None, type_name: str | None, **details: Any) -> dict[str, Any]:
     return {
         "name": name,
         "kind": kind,
@@ -139,7 +142,7 @@ def _item(name, kind, reason, type_name, **details):
 # --- /proc --------------------------------------------------------------------------------------------------------
 
 
-def _children():
+def _children() -> list[int] | None:
     """Pids of direct children that still run, or None."""
     me = os.getpid()
     try:
@@ -158,7 +161,7 @@ def _children():
     return found
 
 
-def _command(pid):
+def _command(pid: int) -> str | None:
     try:
         with open("/proc/{}/cmdline".format(pid), "rb") as stream:
             return stream.read().replace(b"\0", b" ").decode("utf-8", "replace").strip() or "process {}".format(pid)
@@ -166,7 +169,7 @@ def _command(pid):
         return None
 
 
-def _resident(pid):
+def _resident(pid: int) -> int | None:
     try:
         with open("/proc/{}/statm".format(pid), "rb") as stream:
             return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -174,7 +177,7 @@ def _resident(pid):
         return None
 
 
-def _pool_workers():
+def _pool_workers() -> set[int]:
     """Pids of multiprocessing workers that belong to a pool: the pool, not the worker, is what a person made."""
     module = sys.modules.get("multiprocessing.process")
     found = set()
@@ -187,7 +190,7 @@ def _pool_workers():
     return found
 
 
-def _fd_targets():
+def _fd_targets() -> dict[int, str] | None:
     try:
         entries = os.listdir("/proc/self/fd")
     except OSError:
@@ -201,14 +204,14 @@ def _fd_targets():
     return targets
 
 
-def _socket_inodes():
+def _socket_inodes() -> set[str] | None:
     targets = _fd_targets()
     if targets is None:
         return None
     return {target[8:-1] for target in targets.values() if target.startswith("socket:[")}
 
 
-def _open_files():
+def _open_files() -> dict[int, str] | None:
     targets = _fd_targets()
     if targets is None:
         return None
@@ -216,7 +219,7 @@ def _open_files():
     return {fd: path for fd, path in targets.items() if path.startswith("/") and not path.startswith(skip)}
 
 
-def _network(kind):
+def _network(kind: str) -> Iterator[tuple[tuple[str, int], tuple[str, int], str, str]]:
     """(local, remote, state, inode) for each line of /proc/net/<kind>; addresses are (text, port)."""
     try:
         with open("/proc/self/net/" + kind, encoding="ascii") as stream:
@@ -229,7 +232,7 @@ def _network(kind):
             yield _address(fields[1]), _address(fields[2]), fields[3], fields[9]
 
 
-def _address(text):
+def _address(text: str) -> tuple[str, int]:
     raw, _, port = text.partition(":")
     words = [int(raw[start : start + 8], 16) for start in range(0, len(raw), 8)]
     packed = struct.pack("={}I".format(len(words)), *words)  # the kernel prints words in its own byte order

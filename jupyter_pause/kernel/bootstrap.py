@@ -7,25 +7,29 @@ kernel must start whatever goes wrong in here: every step of ours is fenced, and
 (where one was asked for), never in the notebook.
 """
 
+from __future__ import annotations
+
+import importlib
 import importlib.util
 import json
 import os
 import sys
+from typing import Any
 
 PACKAGE = "jupyter_pause_kernel"
 
 
-def _leave_search_path(folder):
+def _leave_search_path(folder: str) -> None:
     """Take our own folder off the search path: a script's folder is put there, a module run by -m has none."""
     if sys.path and os.path.realpath(sys.path[0] or ".") == folder:
         del sys.path[0]
 
 
-def register_package(folder):
+def register_package(folder: str) -> Any:
     """Make `folder` importable as ``jupyter_pause_kernel``; returns the package."""
     if PACKAGE in sys.modules:
         return sys.modules[PACKAGE]
-    spec = importlib.util.spec_from_file_location(
+    spec: Any = importlib.util.spec_from_file_location(
         PACKAGE, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
     )
     module = importlib.util.module_from_spec(spec)
@@ -38,7 +42,7 @@ def register_package(folder):
     return module
 
 
-def connection_file(argv):
+def connection_file(argv: list[str]) -> str | None:
     """The connection file named on the command line, as an absolute path, or None."""
     for index, word in enumerate(argv):
         if word in ("-f", "--f", "--IPKernelApp.connection_file") and index + 1 < len(argv):
@@ -49,14 +53,14 @@ def connection_file(argv):
     return None
 
 
-def hook_application(folder, argv):
+def hook_application(folder: str, argv: list[str]) -> None:
     """Have our agent installed between ipykernel's start-up and its first message."""
     register_package(folder)
-    from ipykernel.kernelapp import IPKernelApp  # imports nothing that the launcher would not import next
+    # It imports nothing that the launcher would not import next.
+    application: Any = importlib.import_module("ipykernel.kernelapp").IPKernelApp
+    original = application.initialize
 
-    original = IPKernelApp.initialize
-
-    def initialize(self, argv=None):
+    def initialize(self: Any, argv: Any = None) -> None:
         if os.name == "posix" and not self.parent_handle:
             # Pid 1 is ipykernel's own word for "no parent to watch"; without one it prints a note on the terminal.
             self.parent_handle = 1
@@ -64,23 +68,21 @@ def hook_application(folder, argv):
         if getattr(self, "kernel", None) is None:  # a sub-command such as "install"
             return
         try:
-            from jupyter_pause_kernel import agent
-
-            agent.install(self, connection)
+            importlib.import_module(PACKAGE + ".agent").install(self, connection)
         except Exception as error:
             report_failure(connection, error)
 
     connection = connection_file(argv)
-    IPKernelApp.initialize = initialize
+    application.initialize = initialize
 
 
-def report_failure(connection, error):
+def report_failure(connection: str | None, error: BaseException) -> None:
     """Say in the result file, if one was asked for, that nothing was loaded; never raises.
 
     The load file is removed: a later restart of this kernel must not load a checkpoint that nobody waits for.
     """
     try:
-        folder, name = os.path.split(connection)
+        folder, name = os.path.split(connection or "")
         kernel_id = name[len("kernel-") : -len(".json")]
         load_file = os.path.join(folder, "jupyter-pause-load-" + kernel_id + ".json")
         with open(load_file, encoding="utf-8") as stream:
@@ -109,24 +111,22 @@ def report_failure(connection, error):
         return
 
 
-def serve_on_inherited_ports(folder):
+def serve_on_inherited_ports(folder: str) -> None:
     """Use the listening sockets that the server handed over; without that, let them go so that ports can be bound."""
     try:
         register_package(folder)
-        from jupyter_pause_kernel import held_ports
-
-        held_ports.install()
+        importlib.import_module(PACKAGE + ".held_ports").install()
     except Exception:
         for pair in os.environ.pop("JUPYTER_PAUSE_LISTEN_FDS", "").split(","):
             if pair.partition(":")[2].isdigit():
                 os.close(int(pair.partition(":")[2]))
 
 
-def run_launcher():
+def run_launcher() -> None:
     """Become ``ipykernel_launcher``: its code runs in ``__main__``, from which everything of ours is gone."""
     if not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated:
         sys.path.insert(0, os.getcwd())  # what -m does; the launcher takes it out again
-    spec = importlib.util.find_spec("ipykernel_launcher")
+    spec: Any = importlib.util.find_spec("ipykernel_launcher")
     if spec is None:
         raise SystemExit("{}: No module named ipykernel_launcher".format(sys.executable))
     code = spec.loader.get_code("ipykernel_launcher")
@@ -139,7 +139,7 @@ def run_launcher():
     exec(code, namespace)
 
 
-def main():
+def main() -> None:
     """Install our hook, then run the launcher."""
     folder = os.path.dirname(os.path.realpath(__file__))
     _leave_search_path(folder)
@@ -155,7 +155,7 @@ def main():
 if __name__ == "__main__":
     # A second copy of this file does the work: __main__ is emptied for the launcher, and with it the globals of
     # everything that was defined in it.
-    _spec = importlib.util.spec_from_file_location("_jupyter_pause_bootstrap", __file__)
+    _spec: Any = importlib.util.spec_from_file_location("_jupyter_pause_bootstrap", __file__)
     _copy = importlib.util.module_from_spec(_spec)
     _spec.loader.exec_module(_copy)
     _copy.main()

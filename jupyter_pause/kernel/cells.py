@@ -2,10 +2,13 @@
 # Distributed under the terms of the Apache License 2.0.
 """Which cell made a thing: read from the source of the cells run so far, without running anything."""
 
+from __future__ import annotations
+
 import ast
+from typing import Any, Iterable, Iterator
 
 
-def cell_naming(word, history):
+def cell_naming(word: str, history: list[Any]) -> int | None:
     """The number of the last cell in which `word` stands as a string or at the start of one, or None.
 
     ``os.environ["A"] = ...`` and ``%env A=...`` (which IPython turns into a call with the string ``A=...``) both do.
@@ -19,7 +22,7 @@ def cell_naming(word, history):
     return None
 
 
-def cells_binding(names, history):
+def cells_binding(names: Iterable[str], history: list[Any]) -> dict[str, int]:
     """For each of `names` the number of the last cell that bound it as a variable; unknown ones are left out."""
     wanted = set(names)
     found = {}
@@ -32,7 +35,7 @@ def cells_binding(names, history):
     return found
 
 
-def bound_names(tree):
+def bound_names(tree: ast.AST) -> set[str]:
     """Names that a cell binds at its top level: assignments, loops, with, import, def, class, walrus."""
     collector = _Bound()
     collector.visit(tree)
@@ -40,47 +43,49 @@ def bound_names(tree):
 
 
 class _Bound(ast.NodeVisitor):
-    def __init__(self):
-        self.names = set()
+    def __init__(self) -> None:
+        self.names: set[str] = set()
 
-    def visit_Name(self, node):
+    def visit_Name(self, node: Any) -> None:
         if isinstance(node.ctx, ast.Store):
             self.names.add(node.id)
 
-    def visit_FunctionDef(self, node):
+    def visit_FunctionDef(self, node: Any) -> None:
         self.names.add(node.name)
         for decorator in node.decorator_list:
             self.visit(decorator)
 
-    visit_AsyncFunctionDef = visit_FunctionDef
-    visit_ClassDef = visit_FunctionDef
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+    visit_ClassDef = visit_FunctionDef  # noqa: N815
 
-    def visit_Lambda(self, node):
+    def visit_Lambda(self, node: Any) -> Any:
         return None
 
-    def visit_ListComp(self, node):
+    def visit_ListComp(self, node: Any) -> None:
         """Its own variable is not ours; a walrus inside binds outside."""
         for inner in ast.walk(node):
             if isinstance(inner, ast.NamedExpr):
                 self.names.add(inner.target.id)
 
-    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815
 
-    def visit_Import(self, node):
+    def visit_Import(self, node: Any) -> None:
         for alias in node.names:
             self.names.add(alias.asname or alias.name.split(".")[0])
 
-    visit_ImportFrom = visit_Import
+    visit_ImportFrom = visit_Import  # noqa: N815
 
-    def visit_ExceptHandler(self, node):
+    def visit_ExceptHandler(self, node: Any) -> None:
         for statement in node.body:  # its name is unbound again at the end
             self.visit(statement)
 
-    def visit_Global(self, node):
+    def visit_Global(self, node: Any) -> None:
         self.names.update(node.names)
 
 
-def _newest_first(history, word, any_of=None):
+def _newest_first(
+    history: list[Any], word: str | None, any_of: set[str] | None = None
+) -> Iterator[tuple[int, ast.AST]]:
     for number in range(len(history) - 1, 0, -1):
         source = history[number]
         if not isinstance(source, str) or (word is not None and word not in source):

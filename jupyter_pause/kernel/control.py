@@ -2,7 +2,13 @@
 # Distributed under the terms of the Apache License 2.0.
 """The control channel: short questions of the server, answered on ipykernel's control thread while a cell runs."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING, Any, Callable
+
+if TYPE_CHECKING:
+    from .agent import Agent
 
 REPLY = "jupyter_pause_control_reply"
 #: Version of the messages between server and kernel.
@@ -12,14 +18,14 @@ PROTOCOL = 1
 class Control:
     """Answers ``jupyter_pause_control``. An answer that has to wait is sent later; the thread is never kept."""
 
-    def __init__(self, agent):
+    def __init__(self, agent: Agent) -> None:
         self._agent = agent
 
-    def on_message(self, stream, ident, parent):
+    def on_message(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """ipykernel's handler: looks up the operation and sends its reply."""
         content = parent.get("content") or {}
 
-        def reply(body):
+        def reply(body: dict[str, Any]) -> None:
             self._agent.kernel.session.send(stream, REPLY, body, parent=parent, ident=ident)
 
         operation = getattr(self, "_op_" + str(content.get("op")), None)
@@ -33,7 +39,7 @@ class Control:
         if body is not None:
             reply(dict({"status": "ok"}, **body))
 
-    def _op_status(self, content, reply):
+    def _op_status(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         agent = self._agent
         return {
             "busy": agent.gate.running,
@@ -45,22 +51,22 @@ class Control:
             "problems": list(agent.problems),
         }
 
-    def _op_hold(self, content, reply):
+    def _op_hold(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         self._agent.gate.hold()
         return {"held": True}
 
-    def _op_unhold(self, content, reply):
+    def _op_unhold(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         self._agent.saver.unhold()
         return {"held": self._agent.gate.held}
 
-    def _op_mark(self, content, reply):
+    def _op_mark(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         mark = self._agent.mark
         return {"digest": mark.renew() if content.get("renew") else mark.digest}
 
-    def _op_prove(self, content, reply):
+    def _op_prove(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         return {"mark": self._agent.mark.reveal(), "nonce": content.get("nonce"), "pid": os.getpid()}
 
-    def _op_inventory(self, content, reply):
+    def _op_inventory(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any] | None:
         if self._agent.inventory is None:
             return {"status": "error", "code": "not_available"}
         wait = content.get("wait")

@@ -2,16 +2,19 @@
 # Distributed under the terms of the Apache License 2.0.
 """The small files by which server and kernel know of each other; all of them owner-only."""
 
+from __future__ import annotations
+
 import json
 import os
 import stat
 import tempfile
+from typing import Any
 
 #: The most that one of these files may hold, in bytes.
 LARGEST = 64 * 1024 * 1024
 
 
-def read_private(path):
+def read_private(path: str) -> dict[str, Any]:
     """The JSON object in `path`. Raises OSError, or ValueError when it is not ours alone or not an object.
 
     A file that another account could have written is never believed: it names code that will run here.
@@ -29,7 +32,7 @@ def read_private(path):
     return value
 
 
-def write_private(path, value, sync=True):
+def write_private(path: str, value: dict[str, Any], sync: bool = True) -> None:
     """Write JSON that only its owner can read; readers see the old file or the whole new one. Raises OSError."""
     folder = os.path.dirname(path)
     descriptor, part = tempfile.mkstemp(prefix=".part-", dir=folder)  # 0600 from creation
@@ -48,7 +51,7 @@ def write_private(path, value, sync=True):
         raise
 
 
-def read_secret(path):
+def read_secret(path: str) -> bytes:
     """The key that signs checkpoints (bytes). Raises OSError or ValueError."""
     with open(path, "rb") as stream:
         return bytes.fromhex(stream.read(4096).decode("ascii").strip())
@@ -57,7 +60,7 @@ def read_secret(path):
 class KernelFiles:
     """The kernel file and the load file that belong to one connection file."""
 
-    def __init__(self, connection_file):
+    def __init__(self, connection_file: str | None) -> None:
         """`connection_file` is absolute, or None when the kernel was started without one."""
         folder, name = os.path.split(connection_file or "")
         #: The kernel's id, or None where the file's name does not tell.
@@ -67,7 +70,7 @@ class KernelFiles:
         self._kernel_file = os.path.join(folder, "jupyter-pause-{}.json".format(self.kernel_id))
         self._load_file = os.path.join(folder, "jupyter-pause-load-{}.json".format(self.kernel_id))
 
-    def server(self):
+    def server(self) -> dict[str, Any]:
         """The kernel file as it is now (a restarted server rewrites it); an empty dict when it cannot be used."""
         if self.kernel_id is None:
             return {}
@@ -76,7 +79,7 @@ class KernelFiles:
         except (OSError, ValueError):
             return {}
 
-    def take_load_request(self):
+    def take_load_request(self) -> dict[str, Any] | None:
         """The load file, which is deleted: a later restart must not load again. None when there is none.
 
         Raises ValueError when there is one that cannot be trusted or read (it is deleted as well).
@@ -86,7 +89,7 @@ class KernelFiles:
         try:
             return read_private(self._load_file)
         except OSError as error:
-            raise ValueError("the load file cannot be read: {}".format(error.strerror))
+            raise ValueError("the load file cannot be read: {}".format(error.strerror)) from None
         finally:
             try:
                 os.unlink(self._load_file)

@@ -6,9 +6,12 @@ After a capture whatever a cell changes would be lost quietly, so no cell runs u
 lifted. Widget messages are kept back instead: they get no answer, and are handled if the hold is lifted.
 """
 
+from __future__ import annotations
+
 import inspect
 import threading
 import time
+from typing import Any, Callable
 
 _CELLS = ("execute_request",)
 _COMMS = ("comm_open", "comm_msg", "comm_close")
@@ -17,24 +20,24 @@ _COMMS = ("comm_open", "comm_msg", "comm_close")
 class Gate:
     """One per kernel. All methods may be called from any thread."""
 
-    def __init__(self, kernel, on_cell_end, on_abort):
+    def __init__(self, kernel: Any, on_cell_end: Callable[[], None], on_abort: Callable[[], None]) -> None:
         """`on_cell_end()` runs on the cell's own thread right after its reply was sent; `on_abort()` after an abort."""
         self._kernel = kernel
         self._on_cell_end = on_cell_end
         self._on_abort = on_abort
         self._lock = threading.Lock()
         self._running = 0
-        self._kept_back = []
+        self._kept_back: list[Any] = []
         self._held = False
         #: Monotonic second of the last change: a cell began or ended, or was aborted.
         self.changed = time.monotonic()
         #: Cells run in this process so far: what was measured before is old when it differs.
         self.cells_run = 0
         #: What was answered `aborted` since the hold began: message ids, and the ids of their notebook cells.
-        self.aborted_messages = []
-        self.aborted_cells = []
+        self.aborted_messages: list[str] = []
+        self.aborted_cells: list[str] = []
 
-    def install(self):
+    def install(self) -> None:
         """Wrap the handlers of the shell and the control channel (which takes cells as well)."""
         for table in (self._kernel.shell_handlers, self._kernel.control_handlers):
             for names, wrap in ((_CELLS, self._wrap_cell), (_COMMS, self._wrap_comm)):
@@ -43,23 +46,23 @@ class Gate:
                         table[name] = wrap(table[name])
 
     @property
-    def running(self):
+    def running(self) -> bool:
         """True while at least one cell (also one that awaits, also one in a subshell) runs."""
         return self._running > 0
 
     @property
-    def held(self):
+    def held(self) -> bool:
         """True while cells are answered `aborted`."""
         return self._held
 
-    def hold(self):
+    def hold(self) -> None:
         """From now on every cell is answered `aborted`."""
         with self._lock:
             if not self._held:
                 self.aborted_messages, self.aborted_cells = [], []
             self._held = True
 
-    def unhold(self):
+    def unhold(self) -> None:
         """Cells run again, and widget messages that were kept back are handled now."""
         with self._lock:
             self._held = False
@@ -68,8 +71,8 @@ class Gate:
         if kept and loop is not None:
             loop.add_callback(self._replay, kept)
 
-    def _wrap_cell(self, handler):
-        async def execute_request(stream, ident, parent):
+    def _wrap_cell(self, handler: Any) -> Any:
+        async def execute_request(stream: Any, ident: Any, parent: dict[str, Any]) -> None:
             if self._held:
                 self._abort(stream, ident, parent)
                 return
@@ -87,8 +90,8 @@ class Gate:
 
         return execute_request
 
-    def _wrap_comm(self, handler):
-        async def comm_request(stream, ident, parent):
+    def _wrap_comm(self, handler: Any) -> Any:
+        async def comm_request(stream: Any, ident: Any, parent: dict[str, Any]) -> None:
             with self._lock:
                 if self._held:
                     self._kept_back.append((handler, stream, ident, parent))
@@ -97,7 +100,7 @@ class Gate:
 
         return comm_request
 
-    def _abort(self, stream, ident, parent):
+    def _abort(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         """The reply ipykernel itself gives to cells queued behind a failed one; its caller says busy and idle."""
         self._kernel._send_abort_reply(stream, parent, ident)
         content = parent.get("content") or {}
@@ -110,7 +113,7 @@ class Gate:
                     self.aborted_cells.append(cell)
         self._on_abort()
 
-    async def _replay(self, kept):
+    async def _replay(self, kept: list[Any]) -> None:
         for handler, stream, ident, parent in kept:
             try:
                 self._kernel.set_parent(ident, parent)
@@ -119,6 +122,6 @@ class Gate:
                 self._kernel.log.debug("jupyter-pause: a late widget message failed", exc_info=True)
 
 
-async def _finish(result):
+async def _finish(result: Any) -> None:
     if inspect.isawaitable(result):
         await result

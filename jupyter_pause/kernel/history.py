@@ -6,33 +6,38 @@
 they leave out (the raw input, directories visited, which outputs ``_`` and ``__`` stand for) goes along as `NAME`.
 """
 
+from __future__ import annotations
+
 import re
+from typing import Any
 
 #: The variable that carries what ``In`` and ``Out`` do not say. Never shown to a person.
 NAME = "__jupyter_pause_history__"
 #: IPython's names that are made anew in every process, or from ``In`` and ``Out``.
 _OWN = frozenset(
-    ["_ih", "_oh", "_dh", "get_ipython", "exit", "quit", "open", "_i", "_ii", "_iii", "__builtin__", "__builtins__", "__name__", "__doc__", "__package__", "__loader__", "__spec__", "__file__", "__annotations__", "__conditional_annotations__"]
+    """
+    _ih _oh _dh get_ipython exit quit open _i _ii _iii __file__ __annotations__ __conditional_annotations__
+    """.split()  # noqa: SIM905
 )
 _NUMBERED = re.compile(r"^_i?\d+$")
 _UNDERS = ("_", "__", "___")
 _MISSING = object()
 
 
-def hidden_names(shell):
+def hidden_names(shell: Any) -> set[str]:
     """Names in the user namespace that belong to IPython as long as they hold what IPython put there."""
     namespace, own = shell.user_ns, shell.user_ns_hidden
     found = {"__builtin__", "__builtins__"}
     for name, value in list(namespace.items()):
-        if name in ("__name__", "__doc__", "__package__", "__loader__", "__spec__"):
+        if name in ("__name__", "__doc__", "__package__", "__loader__", "__spec__") or (
+            (name in _OWN or _NUMBERED.match(name) or name in _UNDERS)
+            and (own.get(name, _MISSING) is value or _is_displayed(shell, name, value))
+        ):
             found.add(name)
-        elif name in _OWN or _NUMBERED.match(name) or name in _UNDERS:
-            if own.get(name, _MISSING) is value or _is_displayed(shell, name, value):
-                found.add(name)
     return found
 
 
-def _is_displayed(shell, name, value):
+def _is_displayed(shell: Any, name: str, value: Any) -> bool:
     """True for ``_`` and friends while they hold what the display hook put there."""
     if name not in _UNDERS:
         return False
@@ -40,7 +45,7 @@ def _is_displayed(shell, name, value):
     return getattr(hook, name, _MISSING) is value
 
 
-def collect(shell):
+def collect(shell: Any) -> dict[str, Any]:
     """What `restore` needs beside ``In`` and ``Out``: lists of text and numbers only."""
     manager = shell.history_manager
     outputs = manager.output_hist
@@ -57,7 +62,7 @@ def collect(shell):
     }
 
 
-def restore(shell, count, parsed, outputs, extra):
+def restore(shell: Any, count: int, parsed: list[Any], outputs: Any, extra: dict[str, Any]) -> None:
     """Make IPython's history that of the saved kernel. `count` is the number that the next cell gets.
 
     The lists are changed in place: ``In``, ``_ih`` and the history manager share them.
@@ -80,13 +85,13 @@ def restore(shell, count, parsed, outputs, extra):
     _restore_names(shell, raw, extra.get("unders") or {})
 
 
-def _padded(entries, count):
+def _padded(entries: Any, count: int) -> list[str]:
     """Exactly one entry for each cell run so far, index 0 empty."""
-    entries = [entry if isinstance(entry, str) else "" for entry in list(entries or [""])][:count]
-    return entries + [""] * (count - len(entries))
+    texts = [entry if isinstance(entry, str) else "" for entry in list(entries or [""])][:count]
+    return texts + [""] * (count - len(texts))  # noqa: RUF005
 
 
-def _restore_names(shell, raw, unders):
+def _restore_names(shell: Any, raw: list[str], unders: dict[str, Any]) -> None:
     manager = shell.history_manager
     names = {"_i{}".format(number): raw[number] for number in range(1, len(raw))}
     names.update({"_{}".format(key): value for key, value in manager.output_hist.items() if isinstance(key, int)})

@@ -6,9 +6,13 @@ Only what differs from the process's own start is kept, and it is added to whate
 tokens and other settings of the server stay those of the live one.
 """
 
+from __future__ import annotations
+
 import fnmatch
 import os
 import sys
+from functools import partial
+from typing import Any, Callable, Sequence
 
 from .cells import cell_naming
 
@@ -21,7 +25,7 @@ LIVE_ENV = ("JPY_*", "JUPYTERHUB_*", "JUPYTER_SERVER_*", "KERNEL_*")
 class Baseline:
     """How the interpreter looked when the kernel had started and before the first cell ran."""
 
-    def __init__(self, shell):
+    def __init__(self, shell: Any) -> None:
         self.sys_path = list(sys.path)
         self.env = dict(os.environ)
         self.extensions = set(getattr(shell.extension_manager, "loaded", ()))
@@ -29,12 +33,12 @@ class Baseline:
         self.names = {name: value for name, value in list(shell.user_ns.items()) if not name.startswith("_")}
 
 
-def matches(name, patterns):
+def matches(name: str, patterns: Sequence[str]) -> bool:
     """True when an environment variable's name fits one of the patterns, whatever the case."""
     return any(fnmatch.fnmatchcase(name.upper(), pattern.upper()) for pattern in patterns)
 
 
-def describe(shell, baseline, skip_env=None):
+def describe(shell: Any, baseline: Baseline, skip_env: Sequence[str] | None = None) -> dict[str, Any]:
     """The ``interpreter`` part of a manifest: plain JSON values, no secret among them."""
     front, end = _path_additions(baseline.sys_path)
     return {
@@ -48,26 +52,26 @@ def describe(shell, baseline, skip_env=None):
     }
 
 
-def history_of(shell):
+def history_of(shell: Any) -> list[Any]:
     """The cells run so far, by number (index 0 is empty), as Python source."""
     manager = getattr(shell, "history_manager", None)
     return list(getattr(manager, "input_hist_parsed", ()) or ())
 
 
-def _cwd():
+def _cwd() -> str:
     try:
         return os.getcwd()
     except OSError:  # the directory was deleted
         return ""
 
 
-def _path_additions(before):
+def _path_additions(before: list[str]) -> tuple[list[str], list[str]]:
     """Entries of sys.path that were added: those in front of the first old entry, and the others."""
     known = set(before)
     front, end = [], []
     seen_old = False
     for entry in list(sys.path):
-        if not isinstance(entry, str) or not _plain(entry):
+        if not _plain(entry):
             continue
         if entry in known:
             seen_old = True
@@ -78,7 +82,7 @@ def _path_additions(before):
     return front, end
 
 
-def _env_changes(before, skip, history):
+def _env_changes(before: dict[str, str], skip: Sequence[str], history: list[Any]) -> dict[str, Any]:
     """What was set, removed, and set but not stored (with the cell that set it)."""
     now = dict(os.environ)
     changed = {}
@@ -94,16 +98,16 @@ def _env_changes(before, skip, history):
     return {"set": changed, "removed": removed, "not_stored": sorted(withheld, key=lambda item: item["name"])}
 
 
-def _plain(text):
-    """False for text that UTF-8 cannot hold (undecodable bytes)."""
+def _plain(text: Any) -> bool:
+    """False for text that UTF-8 cannot hold (undecodable bytes), and for what is no text."""
     try:
         text.encode("utf-8")
-    except UnicodeError:
+    except (UnicodeError, AttributeError):
         return False
     return True
 
 
-def _matplotlib_backend():
+def _matplotlib_backend() -> str | None:
     """The plotting backend in use, without choosing one by asking."""
     module = sys.modules.get("matplotlib")
     params = getattr(module, "rcParams", None)
@@ -119,7 +123,7 @@ def _matplotlib_backend():
 # --- putting it back ----------------------------------------------------------------------------------------------
 
 
-def apply_before(shell, state, skip_env=None):
+def apply_before(shell: Any, state: dict[str, Any], skip_env: Sequence[str] | None = None) -> list[dict[str, Any]]:
     """Put back what imports depend on: search path, environment, directory, extensions. Returns losses."""
     losses = []
     _apply_path(state)
@@ -133,14 +137,14 @@ def apply_before(shell, state, skip_env=None):
             losses.append(loss("current directory", cwd, "directory", reason))
     for name in state.get("extensions") or ():
         try:
-            _quietly(shell, lambda name=name: shell.extension_manager.load_extension(name))
+            _quietly(partial(shell.extension_manager.load_extension, name))
         except Exception as error:
             reason = "The extension could not be loaded: {}: {}".format(type(error).__name__, error)
             losses.append(loss("%load_ext " + name, name, "IPython extension", reason))
     return losses
 
 
-def apply_after(shell, state):
+def apply_after(shell: Any, state: dict[str, Any]) -> list[dict[str, Any]]:
     """Put back what later cells see: the execution counter and the plotting backend. Returns losses."""
     count = state.get("execution_count")
     if isinstance(count, int) and count > 0:
@@ -149,28 +153,28 @@ def apply_after(shell, state):
     if not backend or backend == _matplotlib_backend() or backend == os.environ.get("MPLBACKEND"):
         return []
     try:
-        import matplotlib
+        import matplotlib as mpl
 
-        _quietly(shell, lambda: matplotlib.use(backend, force=False))
+        _quietly(partial(mpl.use, backend, force=False))
     except Exception as error:
         reason = "The plotting backend could not be chosen: {}: {}".format(type(error).__name__, error)
         return [loss("matplotlib backend", backend, "setting", reason)]
     return []
 
 
-def loss(name, path, kind, reason, cell=None):
+def loss(name: str, path: str, kind: str, reason: str, cell: int | None = None) -> dict[str, Any]:
     """One entry of a list of losses."""
     return {"name": name, "path": path, "type": kind, "reason": reason, "cell": cell}
 
 
-def _apply_path(state):
+def _apply_path(state: dict[str, Any]) -> None:
     added = [entry for entry in state.get("sys_path") or () if isinstance(entry, str)]
     front = int(state.get("sys_path_front") or 0)
     sys.path[:0] = [entry for entry in added[:front] if entry not in sys.path]
     sys.path.extend(entry for entry in added[front:] if entry not in sys.path)
 
 
-def _apply_env(changes, skip):
+def _apply_env(changes: dict[str, Any], skip: Sequence[str]) -> None:
     for name, value in (changes.get("set") or {}).items():
         if not matches(name, skip) and not matches(name, LIVE_ENV):
             os.environ[name] = value
@@ -179,7 +183,7 @@ def _apply_env(changes, skip):
             os.environ.pop(name, None)
 
 
-def _quietly(shell, call):
+def _quietly(call: Callable[[], Any]) -> Any:
     """Call with all output swallowed: nothing of ours is printed into the notebook."""
     from IPython.utils.capture import capture_output
 

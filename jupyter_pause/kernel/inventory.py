@@ -7,11 +7,17 @@ scanner, which looks into objects and so must not race with a running cell: it w
 in slices of at most 20 ms, and is thrown away when a cell has run.
 """
 
+from __future__ import annotations
+
 import sys
 import threading
 import time
+from typing import TYPE_CHECKING, Any, Callable
 
 from . import background, cells, history, interpreter
+
+if TYPE_CHECKING:
+    from .agent import Agent
 
 #: The longest slice of scanning, and the pause between two, in seconds.
 SLICE, BREATH = 0.02, 0.005
@@ -22,20 +28,20 @@ _PLAIN = (int, float, complex, bool, str, bytes, bytearray, list, tuple, dict, s
 class Inventory:
     """Answers are dicts: ``{"taken_at", "age", "complete", "busy", "variables", "losses", ...}``."""
 
-    def __init__(self, agent):
+    def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._background = background.Background(agent.kernel)
         self._lock = threading.Lock()
-        self._waiting = []
-        self._scanner = None
-        self._scanned_cells = None
+        self._waiting: list[_Waiter] = []
+        self._scanner: Any = None
+        self._scanned_cells: int | None = None
         self._scheduled = False
-        self._last = None
-        self._last_cells = None
+        self._last: dict[str, Any] | None = None
+        self._last_cells: int | None = None
 
     # --- control thread -----------------------------------------------------------------------------------------
 
-    def answer(self, wait, send):
+    def answer(self, wait: float, send: Callable[[dict[str, Any]], None]) -> None:
         """Call `send(answer)` on the control thread: at once, or when the scan is complete or `wait` seconds passed.
 
         A busy kernel answers at once with what was known last (and its age).
@@ -52,26 +58,26 @@ class Inventory:
         self._control_loop().call_later(wait, self._give_up, waiter)
         self._schedule()
 
-    def _give_up(self, waiter):
+    def _give_up(self, waiter: _Waiter) -> None:
         with self._lock:
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
         waiter.send_once(self._describe(self._current()))
 
-    def _control_loop(self):
+    def _control_loop(self) -> Any:
         thread = getattr(self._agent.kernel, "control_thread", None)
         return thread.io_loop if thread is not None else self._agent.kernel.io_loop
 
-    def _busy(self):
+    def _busy(self) -> bool:
         return self._agent.gate.running
 
-    def _current(self):
+    def _current(self) -> dict[str, Any] | None:
         """The last scan if no cell has run since, else None."""
         if self._last is not None and self._last_cells == self._agent.gate.cells_run and not self._busy():
             return self._last
         return None
 
-    def _describe(self, scan):
+    def _describe(self, scan: dict[str, Any] | None) -> dict[str, Any]:
         if scan is None:
             scan = self._last if self._busy() and self._last is not None else self._shallow()
         answer = dict(scan)
@@ -82,14 +88,14 @@ class Inventory:
         answer["losses"] = answer["losses"] + self.background_losses()
         return answer
 
-    def background_losses(self):
+    def background_losses(self) -> list[dict[str, Any]]:
         """Losses that no variable stands for: a person's threads, tasks and child processes."""
         found = []
         for name in ("threads", "tasks", "processes"):
             found.extend(background.losses(getattr(self._background, name)()))
         return found
 
-    def _shallow(self):
+    def _shallow(self) -> dict[str, Any]:
         """Names, types and the sizes that can be had without looking inside; fates are unknown until scanned."""
         shell = self._agent.shell
         variables = []
@@ -102,7 +108,7 @@ class Inventory:
 
     # --- main thread --------------------------------------------------------------------------------------------
 
-    def cell_ended(self):
+    def cell_ended(self) -> None:
         """What a scan saw so far is old; whoever waits gets a new one. Called on the cell's own thread."""
         self._scanner = None
         with self._lock:
@@ -110,7 +116,7 @@ class Inventory:
         if waiting:
             self._schedule()
 
-    def _schedule(self):
+    def _schedule(self) -> None:
         loop = getattr(self._agent.kernel, "io_loop", None)
         with self._lock:
             if self._scheduled or loop is None:
@@ -118,7 +124,7 @@ class Inventory:
             self._scheduled = True
         loop.add_callback(self._slice)
 
-    def _slice(self):
+    def _slice(self) -> None:
         """One slice on the main thread; the loop handles messages before the next."""
         with self._lock:
             self._scheduled = False
@@ -137,7 +143,7 @@ class Inventory:
             self._scheduled = True
         self._agent.kernel.io_loop.call_later(BREATH, self._slice)
 
-    def _step(self):
+    def _step(self) -> bool:
         from . import scan
 
         agent = self._agent
@@ -151,7 +157,7 @@ class Inventory:
         self._finish(self._result(scanner))
         return True
 
-    def scan_now(self):
+    def scan_now(self) -> dict[str, Any]:
         """A complete scan on the calling (main) thread, for `%pause` inside its own cell; the same shape."""
         from . import scan
 
@@ -160,13 +166,13 @@ class Inventory:
             pass
         return self._describe(self._result(scanner))
 
-    def _result(self, scanner):
+    def _result(self, scanner: Any) -> dict[str, Any]:
         found = scanner.result()
         losses = list(found.get("losses") or [])
         add_cells(losses, interpreter.history_of(self._agent.shell))
         return _scan(list(found.get("variables") or []), losses, complete=True)
 
-    def _finish(self, result):
+    def _finish(self, result: dict[str, Any]) -> None:
         self._scanner = None
         self._last = result
         with self._lock:
@@ -174,7 +180,7 @@ class Inventory:
         if waiting:
             self._control_loop().add_callback(self._send_all, waiting, result)
 
-    def _send_all(self, waiting, result):
+    def _send_all(self, waiting: list[_Waiter], result: dict[str, Any]) -> None:
         answer = self._describe(result)
         for waiter in waiting:
             waiter.send_once(answer)
@@ -183,16 +189,16 @@ class Inventory:
 class _Waiter:
     """One question that waits for a scan; answered exactly once, on the control thread."""
 
-    def __init__(self, send):
-        self._send = send
+    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
+        self._send: Callable[[dict[str, Any]], None] | None = send
 
-    def send_once(self, answer):
+    def send_once(self, answer: dict[str, Any]) -> None:
         send, self._send = self._send, None
         if send is not None:
             send(answer)
 
 
-def add_cells(losses, past):
+def add_cells(losses: list[dict[str, Any]], past: list[Any]) -> None:
     """Fill in, where it can be known, the number of the cell that made each lost variable."""
     unknown = {loss["name"] for loss in losses if loss.get("cell") is None}
     found = cells.cells_binding(unknown, past) if unknown else {}
@@ -201,7 +207,9 @@ def add_cells(losses, past):
             loss["cell"] = found.get(loss["name"])
 
 
-def _scan(variables, losses, complete, problem=None):
+def _scan(
+    variables: list[dict[str, Any]], losses: list[dict[str, Any]], complete: bool, problem: str | None = None
+) -> dict[str, Any]:
     now = time.time()
     moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + ".{:03d}Z".format(int(now * 1000) % 1000)
     return {
@@ -214,7 +222,7 @@ def _scan(variables, losses, complete, problem=None):
     }
 
 
-def _shallow_item(name, value):
+def _shallow_item(name: str, value: Any) -> dict[str, Any]:
     kind = type(value)
     return {
         "name": name,
@@ -228,7 +236,7 @@ def _shallow_item(name, value):
     }
 
 
-def _shallow_size(value):
+def _shallow_size(value: Any) -> int | None:
     """Bytes of the object itself, with the buffer it owns; None where asking would run code of its own."""
     kind = type(value)
     if kind in _PLAIN:
@@ -236,5 +244,5 @@ def _shallow_size(value):
     if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
         return int(value.nbytes)
     if kind.__module__ == "array" and kind.__name__ == "array":
-        return value.itemsize * len(value)
+        return int(value.itemsize * len(value))
     return None

@@ -2,14 +2,20 @@
 # Distributed under the terms of the Apache License 2.0.
 """Loads a checkpoint into a kernel that has started but not yet handled a message, and says how it went."""
 
+from __future__ import annotations
+
 import os
 import sys
 import time
+from typing import TYPE_CHECKING, Any
 
 from . import files, history, interpreter
 
+if TYPE_CHECKING:
+    from .agent import Agent
 
-def load_at_start(agent):
+
+def load_at_start(agent: Agent) -> None:
     """Do what the load file asks for, if there is one. Never raises an Exception; never prints into the notebook."""
     began = time.monotonic()
     request = None
@@ -37,13 +43,13 @@ def load_at_start(agent):
 class _Before:
     """The interpreter as it was, so that a load that failed half way leaves nothing behind."""
 
-    def __init__(self, agent):
+    def __init__(self, agent: Agent) -> None:
         self._namespace = dict(agent.shell.user_ns) if agent.shell is not None else {}
         self._path = list(sys.path)
         self._env = dict(os.environ)
         self._cwd = os.getcwd()
 
-    def put_back(self, agent):
+    def put_back(self, agent: Agent) -> None:
         if agent.shell is not None:
             agent.shell.user_ns.clear()
             agent.shell.user_ns.update(self._namespace)
@@ -56,10 +62,10 @@ class _Before:
             return
 
 
-def _load(agent, request):
+def _load(agent: Agent, request: dict[str, Any]) -> dict[str, Any]:
     """Verify, put the interpreter's state back, then the variables; returns the load result."""
     if agent.shell is None:
-        raise LoadFailed("not_ipython", "This kernel is not an IPython kernel, so no variables can be put back.")
+        raise LoadError("not_ipython", "This kernel is not an IPython kernel, so no variables can be put back.")
     agent.register_cloudpickle()
     from . import layout, revive
 
@@ -73,7 +79,7 @@ def _load(agent, request):
     result = dict(revive.load(request["checkpoint"], namespace, secret=secret))
     result.pop("interpreter", None)
     if result.get("status") != "ok":
-        raise LoadFailed(result.get("code") or "load_failed", result.get("message") or "The checkpoint did not load.")
+        raise LoadError(result.get("code") or "load_failed", result.get("message") or "The checkpoint did not load.")
     _restore_history(agent.shell, state)
     losses += interpreter.apply_after(agent.shell, state)
     result["losses"] = list(result.get("losses") or []) + losses
@@ -84,7 +90,7 @@ def _load(agent, request):
     return result
 
 
-def _restore_history(shell, state):
+def _restore_history(shell: Any, state: dict[str, Any]) -> None:
     namespace = shell.user_ns
     count = state.get("execution_count")
     extra = namespace.pop(history.NAME, None)
@@ -94,17 +100,17 @@ def _restore_history(shell, state):
         history.restore(shell, count, parsed if isinstance(parsed, list) else [], outputs, extra)
 
 
-class LoadFailed(Exception):
+class LoadError(Exception):
     """The checkpoint was not loaded: `code` is stable, the text one sentence."""
 
-    def __init__(self, code, message):
+    def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-def _failure(error):
+def _failure(error: BaseException) -> dict[str, Any]:
     code = getattr(error, "code", None)
-    known = isinstance(error, LoadFailed) or (isinstance(code, str) and code.isidentifier())
+    known = isinstance(error, LoadError) or (isinstance(code, str) and code.isidentifier())
     return {
         "status": "failed",
         "outcome": "fresh",

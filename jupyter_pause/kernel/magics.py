@@ -2,23 +2,29 @@
 # Distributed under the terms of the Apache License 2.0.
 """``%pause`` and ``%resume``: the door for people who are typing. They ask the server; they decide nothing."""
 
+from __future__ import annotations
+
 import argparse
 import html
 import shlex
+from typing import TYPE_CHECKING, Any, Callable, Iterable, NoReturn, Sequence
 
 from . import link
+
+if TYPE_CHECKING:
+    from .agent import Agent
 
 _PARAGRAPH = "<p style='margin:0'>{}</p>"
 
 
-def register(agent):
+def register(agent: Agent) -> None:
     """Make the magics known to the kernel's IPython, without any ``%load_ext``."""
     commands = PauseCommands(agent)
 
-    def pause(line=""):
+    def pause(line: str = "") -> Text:
         return commands.pause(line)
 
-    def resume(line=""):
+    def resume(line: str = "") -> Text:
         return commands.resume(line)
 
     pause.__doc__ = PAUSE_HELP
@@ -48,16 +54,16 @@ RESUME_HELP = """A paused kernel cannot run a cell, so it cannot resume itself; 
 class Text:
     """Shown as plain text in a terminal and as a few lines of HTML in a notebook."""
 
-    def __init__(self, lines, rows=()):
+    def __init__(self, lines: Iterable[str], rows: Iterable[Sequence[str]] = ()) -> None:
         self._lines = list(lines)
         self._rows = [tuple(row) for row in rows]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         widths = [max(len(row[i]) for row in self._rows) for i in range(len(self._rows[0]))] if self._rows else []
         table = ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths)).rstrip() for row in self._rows]
         return "\n".join(self._lines + table)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         parts = [_PARAGRAPH.format(html.escape(line)) for line in self._lines]
         if self._rows:
             cells = ["".join("<td>{}</td>".format(html.escape(cell)) for cell in row) for row in self._rows]
@@ -65,16 +71,16 @@ class Text:
         return "".join(parts)
 
 
-class _Usage(Exception):
+class _UsageError(Exception):
     pass
 
 
 class _Parser(argparse.ArgumentParser):
-    def error(self, message):
-        raise _Usage(message)
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(message)
 
 
-def _parse(line):
+def _parse(line: str) -> argparse.Namespace:
     parser = _Parser(prog="%pause", add_help=False)
     group = parser.add_mutually_exclusive_group()
     for name in ("preview", "status", "list", "cancel", "help"):
@@ -86,14 +92,14 @@ def _parse(line):
 class PauseCommands:
     """Each command returns what is shown below the cell."""
 
-    def __init__(self, agent):
+    def __init__(self, agent: Agent) -> None:
         self._agent = agent
 
-    def pause(self, line):
+    def pause(self, line: str) -> Text:
         """`%pause`: see PAUSE_HELP."""
         try:
             options = _parse(line)
-        except (_Usage, ValueError) as error:
+        except (_UsageError, ValueError) as error:
             return Text(["%pause: {}. See %pause --help.".format(error)])
         if options.help:
             return Text(PAUSE_HELP.rstrip().splitlines())
@@ -102,7 +108,7 @@ class PauseCommands:
                 return self._fenced(getattr(self, "_" + name))
         return self._fenced(lambda: self._pause(options.accept_loss))
 
-    def resume(self, line):
+    def resume(self, line: str) -> Text:
         """`%resume`: a hint, since a kernel that can run this is not paused."""
         return Text(
             [
@@ -112,16 +118,16 @@ class PauseCommands:
             ]
         )
 
-    def _fenced(self, command):
+    def _fenced(self, command: Callable[[], Text]) -> Text:
         """One clear sentence in place of a traceback into our code."""
         try:
             return command()
-        except link.ServerUnreachable as error:
+        except link.ServerUnreachableError as error:
             return Text([str(error)])
         except Exception as error:
             return Text(["%pause failed and changed nothing: {}: {}".format(type(error).__name__, error)])
 
-    def _pause(self, accept):
+    def _pause(self, accept: bool) -> Text:
         losses = [] if accept else self._agent.inventory.scan_now()["losses"]
         if losses:
             first = "Not paused: {} would be lost.".format(_count(len(losses), "thing"))
@@ -140,7 +146,7 @@ class PauseCommands:
             ]
         )
 
-    def _preview(self):
+    def _preview(self) -> Text:
         found = self._agent.inventory.scan_now()
         kept = [item for item in found["variables"] if item["fate"] in ("in checkpoint", "kept", "rebuilt")]
         size = sum(item["bytes"] or 0 for item in kept)
@@ -152,7 +158,7 @@ class PauseCommands:
             lines.append("Nothing would be lost.")
         return Text(lines, _loss_rows(losses))
 
-    def _status(self):
+    def _status(self) -> Text:
         answer = self._ask({"op": "status"})
         if not answer.get("ok"):
             return _refusal("No status", answer)
@@ -170,46 +176,48 @@ class PauseCommands:
             lines.append("It cannot be paused: {}".format((row.get("reason") or {}).get("message") or "unknown reason"))
         return Text(lines)
 
-    def _list(self):
+    def _list(self) -> Text:
         answer = self._ask({"op": "list"})
         if not answer.get("ok"):
             return _refusal("No list", answer)
         found = answer.get("checkpoints") or []
         rows = [
-            (str(c.get("id"))[:8], str(c.get("created")), _size(c.get("bytes")), str(c.get("path") or "")) for c in found
+            (str(row.get("id"))[:8], str(row.get("created")), _size(row.get("bytes")), str(row.get("path") or ""))
+            for row in found
         ]
         if not rows:
             return Text(["There are no checkpoints yet."])
         return Text(["{}, newest first:".format(_count(len(rows), "checkpoint"))], rows)
 
-    def _cancel(self):
+    def _cancel(self) -> Text:
         answer = self._ask({"op": "cancel"})
         if not answer.get("ok"):
             return _refusal("Nothing was cancelled", answer)
         return Text(["The pause was called off; the kernel runs on as it was."])
 
-    def _ask(self, content):
+    def _ask(self, content: dict[str, Any]) -> dict[str, Any]:
         return link.request(self._agent.files, content)
 
 
-def _refusal(start, answer):
+def _refusal(start: str, answer: dict[str, Any]) -> Text:
     message = answer.get("message") or "the server refused ({})".format(answer.get("code") or "no reason given")
     return Text(["{}: {}".format(start, message)], _loss_rows(answer.get("losses") or []))
 
 
-def _loss_rows(losses):
+def _loss_rows(losses: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
     rows = []
     for loss in losses:
         cell = "cell {}".format(loss["cell"]) if loss.get("cell") else ""
-        rows.append((str(loss.get("path") or loss.get("name")), str(loss.get("type") or ""), cell, loss.get("reason") or ""))
+        path = str(loss.get("path") or loss.get("name"))
+        rows.append((path, str(loss.get("type") or ""), cell, str(loss.get("reason") or "")))
     return rows
 
 
-def _count(number, noun):
+def _count(number: int, noun: str) -> str:
     return "{} {}{}".format(number, noun, "" if number == 1 else "s")
 
 
-def _size(number):
+def _size(number: Any) -> str:
     if not isinstance(number, (int, float)):
         return "unknown size"
     for unit in ("bytes", "KiB", "MiB", "GiB"):

@@ -2,14 +2,17 @@
 # Distributed under the terms of the Apache License 2.0.
 """Is a process still the one we knew? By pid and start time, with the standard library only."""
 
+from __future__ import annotations
+
 import os
 import sys
+from typing import Any
 
 #: Two readings of one start time differ by clock ticks and by rounding, never by this many seconds.
 TOLERANCE = 2.0
 
 
-def start_time(pid):
+def start_time(pid: int) -> float | None:
     """When a process started, in seconds since the epoch (UTC), or None where the system does not tell."""
     if not sys.platform.startswith("linux"):
         return None
@@ -23,7 +26,7 @@ def start_time(pid):
     return booted + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def alive(pid, started=None):
+def alive(pid: Any, started: float | None = None) -> bool:
     """True while process `pid` lives and, where both are known, began at `started` (seconds since the epoch)."""
     if not isinstance(pid, int) or pid <= 0:
         return False
@@ -39,7 +42,7 @@ def alive(pid, started=None):
     return started is None or now is None or abs(now - float(started)) < TOLERANCE
 
 
-def _zombie(pid):
+def _zombie(pid: int) -> bool:
     try:
         with open("/proc/{}/stat".format(pid), "rb") as stream:
             return stream.read().rpartition(b")")[2].split()[0] == b"Z"

@@ -6,14 +6,20 @@ A server that restarts adopts the kernel and rewrites the kernel file; then all 
 kernel running, to be tried again later.
 """
 
+from __future__ import annotations
+
 import os
 import secrets
 import sys
 import threading
 import time
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
 
 from . import files, layout, processes
+
+if TYPE_CHECKING:
+    from .agent import Agent
 
 #: Seconds between two looks at the kernel file.
 INTERVAL = 3.0
@@ -22,7 +28,7 @@ DEFAULT_TIMEOUT = 300.0
 FIRST_RETRY, LAST_RETRY = 30.0, 1800.0
 
 
-def start(agent):
+def start(agent: Agent) -> Watchdog | None:
     """Begin to watch, on a daemon thread. Without a kernel file there is no server to watch."""
     if not agent.files.server():
         return None
@@ -34,14 +40,14 @@ def start(agent):
 class Watchdog:
     """Its clock is the monotonic one: a laptop that slept for a night has not lost its server for a night."""
 
-    def __init__(self, agent):
+    def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._server = _identity(agent.files.server())
-        self._missing_since = None
+        self._missing_since: float | None = None
         self._retry = FIRST_RETRY
         self._not_before = 0.0
 
-    def run(self):
+    def run(self) -> None:
         """Look every few seconds until the process ends."""
         while True:
             facts = self._agent.files.server()
@@ -53,7 +59,7 @@ class Watchdog:
                 self._agent.problems.append("watchdog: {}: {}".format(type(error).__name__, error))
                 self._put_off()
 
-    def look(self, now):
+    def look(self, now: float) -> None:
         """One look at monotonic second `now`; saves the kernel and ends the process when it is an orphan."""
         facts = self._agent.files.server()
         if not facts:
@@ -73,7 +79,7 @@ class Watchdog:
         if not self._save(facts):
             self._put_off()
 
-    def _notice_adoption(self, facts):
+    def _notice_adoption(self, facts: dict[str, Any]) -> None:
         """A hold that a dead server asked for ends when another one takes over."""
         identity = _identity(facts)
         if identity != self._server:
@@ -81,11 +87,11 @@ class Watchdog:
             if self._agent.gate.held:
                 self._agent.saver.unhold()
 
-    def _put_off(self):
+    def _put_off(self) -> None:
         self._not_before = time.monotonic() + self._retry
         self._retry = min(self._retry * 2, LAST_RETRY)
 
-    def _save(self, facts):
+    def _save(self, facts: dict[str, Any]) -> bool:
         """Capture, commit, note it in session.json, exit. False when it did not work."""
         root = facts["checkpoint_dir"]
         checkpoint = secrets.token_hex(16)
@@ -93,7 +99,7 @@ class Watchdog:
         os.makedirs(staging, mode=0o700)
         files.write_private(os.path.join(staging, "request.json"), self._request(facts, checkpoint))
         result = self._capture(staging)
-        if result is None or result.get("status") != "ok":
+        if result.get("status") != "ok":
             _remove(staging)
             return False
         if self._came_back():
@@ -108,11 +114,11 @@ class Watchdog:
         _exit()
         return True
 
-    def _came_back(self):
+    def _came_back(self) -> bool:
         server = self._agent.files.server().get("server") or {}
         return processes.alive(server.get("pid"), server.get("start_time"))
 
-    def _request(self, facts, checkpoint):
+    def _request(self, facts: dict[str, Any], checkpoint: str) -> dict[str, Any]:
         session = facts.get("session") or {}
         return {
             "version": 1,
@@ -126,7 +132,7 @@ class Watchdog:
             "skip_env": facts.get("skip_env"),
         }
 
-    def _capture(self, staging):
+    def _capture(self, staging: str) -> dict[str, Any]:
         """Run the capture on the main thread and wait for it; losses do not stop it: better than losing all."""
         ended = threading.Event()
         self._agent.saver.begin(staging, ended=ended.set)
@@ -134,14 +140,14 @@ class Watchdog:
             continue
         return files.read_private(os.path.join(staging, "result.json"))
 
-    def _commit(self, facts, root, staging, checkpoint):
+    def _commit(self, facts: dict[str, Any], root: str, staging: str, checkpoint: str) -> None:
         final = os.path.join(root, "checkpoints", checkpoint)
         os.makedirs(os.path.dirname(final), mode=0o700, exist_ok=True)
         layout.commit(staging, final, files.read_secret(facts["secret_file"]))
-        record_orphan(root, self._agent.files.kernel_id, checkpoint)
+        record_orphan(root, str(self._agent.files.kernel_id), checkpoint)
 
 
-def record_orphan(root, kernel_id, checkpoint):
+def record_orphan(root: str, kernel_id: str, checkpoint: str) -> None:
     """Set the session's record to paused with this checkpoint; fields that we do not know are kept."""
     path = os.path.join(root, "sessions", kernel_id, "session.json")
     record = files.read_private(path)
@@ -149,29 +155,30 @@ def record_orphan(root, kernel_id, checkpoint):
     files.write_private(path, record)
 
 
-def _identity(facts):
+def _identity(facts: dict[str, Any]) -> tuple[Any, Any]:
     server = facts.get("server") or {}
     return server.get("pid"), server.get("start_time")
 
 
-def _seconds(value, default):
+def _seconds(value: Any, default: float) -> float:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0 else default
 
 
-def _now():
+def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _remove(folder):
+def _remove(folder: str) -> None:
     import shutil
 
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _exit():
+def _exit() -> None:
     for stream in (sys.__stdout__, sys.__stderr__):
         try:
-            stream.flush()
+            if stream is not None:
+                stream.flush()
         except Exception:
             continue
     os._exit(0)
