@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 try:
-    from ._version import __version__
+    from ._version import __version__ as __version__
 except ImportError:  # a checkout that was never built
     __version__ = "dev"
 

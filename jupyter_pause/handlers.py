@@ -15,11 +15,11 @@ from jupyter_server.utils import ensure_async, url_path_join
 from pydantic import BaseModel, ConfigDict, ValidationError
 from tornado import web
 
+from .checkpoint_row import checkpoint_row
 from .errors import PauseError, as_pause_error
 from .states import Decision, PauseRequest, ResumeRequest
 
 if TYPE_CHECKING:
-    from .checkpoint.store import CheckpointManifest
     from .pauser import Pauser
 
 AUTH_RESOURCE = "jupyter_pause"
@@ -217,7 +217,7 @@ class CheckpointsHandler(PauseHandler):
     async def get(self) -> None:
         """All of them, newest first; one that cannot be read is listed as damaged."""
         entries = await asyncio.to_thread(self.pauser.store.entries)
-        rows = [checkpoint_row(entry, self.pauser) for entry in entries]
+        rows = [checkpoint_row(entry, in_use=self.pauser.uses(entry.id)) for entry in entries]
         self.finish(json.dumps({"checkpoints": rows}))
 
 
@@ -229,7 +229,7 @@ class CheckpointHandler(PauseHandler):
     async def get(self, checkpoint_id: str) -> None:
         """Its manifest, and whether the signature is right."""
         entry = await asyncio.to_thread(self.pauser.store.entry, checkpoint_id)
-        self.finish(json.dumps(checkpoint_row(entry, self.pauser)))
+        self.finish(json.dumps(checkpoint_row(entry, in_use=self.pauser.uses(entry.id))))
 
     @web.authenticated
     @authorized
@@ -242,37 +242,6 @@ class CheckpointHandler(PauseHandler):
         await self.pauser.delete_checkpoint(checkpoint_id, force=force == "true")
         self.set_status(204)
         self.finish()
-
-
-def checkpoint_row(entry: Any, pauser: Pauser | None) -> dict[str, Any]:
-    """A `StoredCheckpoint` as `Checkpoint` of openapi.yaml. Without a pauser (offline) nothing is in use."""
-    manifest: CheckpointManifest | None = entry.manifest
-    row: dict[str, Any] = {
-        "id": entry.id,
-        "signature_ok": entry.signature_ok,
-        "damaged": entry.damaged,
-        "in_use": pauser.uses(entry.id) if pauser is not None else False,
-        "bytes": entry.bytes_on_disk,
-        "created": None,
-        "kernel_id": None,
-        "kernel_name": None,
-        "path": None,
-        "cause": None,
-        "python": {},
-        "packages": {},
-        "variables": [],
-        "losses": [],
-        "not_stored": [],
-    }
-    if manifest is not None:
-        full = manifest.model_dump(mode="json")
-        for key in ("created", "kernel_id", "kernel_name", "path", "cause", "python", "packages", "losses"):
-            row[key] = full[key]
-        row["python"] = {k: str(v) for k, v in full["python"].items()}
-        wanted = ("name", "type", "kind", "bytes", "fate", "reason")
-        row["variables"] = [{key: variable.get(key) for key in wanted} for variable in full["variables"]]
-        row["not_stored"] = full["interpreter"].get("env", {}).get("not_stored", [])
-    return row
 
 
 class UnknownCallHandler(PauseHandler):

@@ -1,0 +1,180 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""`jupyter pause ...`: the options, and how results and errors leave the program.
+
+Everything else is imported when it is needed, so that `jupyter pause --help` is quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from . import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .cli_output import Output
+    from .cli_server import CliError
+
+EXIT_CODES = """\
+exit codes:
+  0   done
+  1   it failed; the message says what to do next
+  2   the command line is not clear (also: several servers or kernels fit)
+  3   something would be lost or differs, and nobody accepted that; nothing was changed
+  4   no Jupyter server with jupyter-pause can be reached
+  130 interrupted
+"""
+
+#: Command -> module and function.
+COMMANDS = {
+    "status": ("cli_commands", "status"),
+    "now": ("cli_commands", "now"),
+    "resume": ("cli_commands", "resume"),
+    "list": ("cli_checkpoints", "list_checkpoints"),
+    "show": ("cli_checkpoints", "show"),
+    "delete": ("cli_checkpoints", "delete"),
+    "drill": ("drill.command", "drill"),
+}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with all commands."""
+    parser = argparse.ArgumentParser(
+        prog="jupyter pause",
+        description="Pause notebooks: their state goes to disk, RAM and VRAM are free, and they come back in place.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    json_option, server, folder = _common()
+
+    commands.add_parser("status", parents=[server, json_option], help="what runs and what is paused")
+    _add_now(commands.add_parser("now", parents=[server, json_option], help="pause notebooks"))
+    _add_resume(commands.add_parser("resume", parents=[server, json_option], help="bring a paused notebook back"))
+    commands.add_parser(
+        "list", parents=[server, folder, json_option], help="the checkpoints on disk (no server needed)"
+    )
+    show = commands.add_parser("show", parents=[server, folder, json_option], help="what is in a checkpoint")
+    show.add_argument("id", metavar="CHECKPOINT", help="its id, or the beginning of it")
+    delete = commands.add_parser("delete", parents=[server, folder, json_option], help="delete checkpoints for good")
+    delete.add_argument("id", metavar="CHECKPOINT", nargs="+", help="its id, or the beginning of it")
+    delete.add_argument("--force", action="store_true", help="also when a paused notebook would come back from it")
+    _add_drill(commands.add_parser("drill", parents=[json_option], help="try it all on a throw-away notebook"))
+    return parser
+
+
+def _common() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, argparse.ArgumentParser]:
+    json_option = argparse.ArgumentParser(add_help=False)
+    json_option.add_argument("--json", action="store_true", help="print one JSON object for programs")
+    server = argparse.ArgumentParser(add_help=False)
+    which = server.add_argument_group("which server")
+    which.add_argument("--server", metavar="WHICH", help="a running one, by port, process id or root folder")
+    which.add_argument("--url", help="its address, with the base URL")
+    which.add_argument("--token", help="its token (better: the environment variable JUPYTER_TOKEN)")
+    folder = argparse.ArgumentParser(add_help=False)
+    place = folder.add_argument_group("without a server")
+    place.add_argument("--offline", action="store_true", help="read the configured checkpoint folder")
+    place.add_argument("--dir", metavar="FOLDER", help="read this checkpoint folder")
+    return json_option, server, folder
+
+
+def _add_now(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="NOTEBOOK|KERNEL", nargs="*", help="which; not needed when only one runs")
+    parser.add_argument("--all", action="store_true", help="every kernel that can be paused")
+    parser.add_argument("--on-loss", choices=["refuse", "accept"], help="when something would not come back")
+    parser.add_argument(
+        "--when-busy",
+        choices=["wait", "refuse", "interrupt"],
+        default="wait",
+        help="when a cell is running (default: wait for its end)",
+    )
+    parser.add_argument("--preview", action="store_true", help="only say what would be restored")
+
+
+def _add_resume(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="NOTEBOOK|KERNEL", nargs="?", help="which; not needed if only one is")
+    parser.add_argument("--checkpoint", metavar="ID", help="this checkpoint, as a session of NOTEBOOK")
+    parser.add_argument("--on-difference", choices=["refuse", "accept"], help="when Python or packages have changed")
+
+
+def _add_drill(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--keep", action="store_true", help="leave the folder of the drill for a look")
+    parser.add_argument("--junit", metavar="FILE", help="write the report as JUnit XML too")
+    parser.add_argument("--kernel", metavar="NAME", default="python3", help="the kernel to try (default: python3)")
+    parser.add_argument("--size", metavar="MIB", type=int, default=128, help="size of the large array (default: 128)")
+    parser.add_argument(
+        "--server-option",
+        metavar="OPTION",
+        action="append",
+        default=[],
+        help="handed to the throw-away server, e.g. --server-option=--PauseApp.verify=before",
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. Tracebacks never reach a person."""
+    options = build_parser().parse_args(argv)
+    from .cli_output import Output
+    from .cli_server import CliError
+
+    output = Output(as_json=options.json)
+    module, name = COMMANDS[options.command]
+    try:
+        command = getattr(importlib.import_module(f".{module}", __package__), name)
+        code: int = command(options, output)
+    except CliError as error:
+        return _report(options.command, error, output)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `jupyter pause list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if os.environ.get("JUPYTER_PAUSE_DEBUG"):
+            raise
+        return _report(options.command, _unexpected(error), output)
+    return code
+
+
+def _unexpected(error: Exception) -> CliError:
+    from .cli_server import CliError
+
+    return CliError(
+        "internal",
+        f"Something went wrong inside jupyter-pause ({type(error).__name__}: {error}). "
+        "Set JUPYTER_PAUSE_DEBUG=1 to see where, and please report it.",
+    )
+
+
+def _report(command: str, error: CliError, output: Output) -> int:
+    """One sentence (and the table behind it) for people, one object for programs."""
+    shown = ("losses", "differences", "operation", "params", "servers")
+    body = {key: error.body[key] for key in shown if error.body.get(key)}
+    output.result(command=command, ok=False, error={"code": error.code, "message": str(error), **body})
+    if not output.as_json:
+        from .cli_follow import show_question
+
+        show_question(output, error.body)
+        output.complain(str(error) + _next_step(command, error.code))
+    return error.exit_code
+
+
+def _next_step(command: str, code: str) -> str:
+    """What to type next, where the server's sentence speaks of its own interface."""
+    if code == "would_lose":
+        return " On the command line: --on-loss accept."
+    if code == "environment_differs":
+        return " On the command line: --on-difference accept."
+    return ""
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
