@@ -23,16 +23,7 @@ def request(files: KernelFiles, content: dict[str, Any], timeout: float = 20.0) 
 
     The address is looked up now, because a restarted server has another one. Raises ServerUnreachableError.
     """
-    address = (files.server().get("server") or {}).get("socket")
-    if not address:
-        raise ServerUnreachableError(
-            "This kernel was not started by a Jupyter server with jupyter-pause, so there is nothing to ask. "
-            "Nothing was changed; start the notebook from JupyterLab with jupyter-pause installed."
-        )
-    if not hasattr(socket, "AF_UNIX"):
-        raise ServerUnreachableError(
-            "This system has no Unix sockets; use the Pause button instead. Nothing was changed."
-        )
+    address = address_of_server(files)
     try:
         line = _exchange(address, dict(content, kernel_id=files.kernel_id), timeout)
     except socket.timeout:
@@ -52,6 +43,21 @@ def request(files: KernelFiles, content: dict[str, Any], timeout: float = 20.0) 
     if not isinstance(answer, dict):
         raise ServerUnreachableError("The Jupyter server gave no usable answer. Nothing was changed; see its log.")
     return answer
+
+
+def address_of_server(files: KernelFiles) -> str:
+    """Path of the server's socket as of now. Raises ServerUnreachableError where there is none."""
+    address = (files.server().get("server") or {}).get("socket")
+    if not address:
+        raise ServerUnreachableError(
+            "This kernel was not started by a Jupyter server with jupyter-pause, so there is nothing to ask. "
+            "Nothing was changed; start the notebook from JupyterLab with jupyter-pause installed."
+        )
+    if not hasattr(socket, "AF_UNIX"):
+        raise ServerUnreachableError(
+            "This system has no Unix sockets; use the Pause button instead. Nothing was changed."
+        )
+    return str(address)
 
 
 def _exchange(address: str, content: dict[str, Any], timeout: float) -> bytes:

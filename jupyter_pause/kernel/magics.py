@@ -128,6 +128,7 @@ class PauseCommands:
             return Text(["%pause failed and changed nothing: {}: {}".format(type(error).__name__, error)])
 
     def _pause(self, accept: bool) -> Text:
+        link.address_of_server(self._agent.files)  # said first: a scan of large variables may take its time
         losses = [] if accept else self._agent.inventory.scan_now()["losses"]
         if losses:
             first = "Not paused: {} would be lost.".format(_count(len(losses), "thing"))
