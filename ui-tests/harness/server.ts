@@ -117,6 +117,13 @@ export class LabServer {
     );
   }
 
+  /** A kernel specification of this server's own. */
+  kernelspec(name: string, specification: Record<string, unknown>): void {
+    const folder = join(this.work, 'data', 'kernels', name);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'kernel.json'), JSON.stringify(specification));
+  }
+
   /** Start the server and wait until it answers. */
   async start(): Promise<void> {
     const python = process.env.JUPYTER_PAUSE_TEST_PYTHON ?? 'python3';

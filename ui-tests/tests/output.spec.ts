@@ -1,0 +1,48 @@
+/*
+ * Copyright (c) jupyter-pause contributors.
+ * Distributed under the terms of the Apache License 2.0.
+ */
+
+import { Notebook, writeNotebook } from '../harness/notebook';
+import { PauseUi } from '../harness/pause';
+import { until } from '../harness/processes';
+import { expect, openLab, test } from '../harness/test';
+
+const PRINTS = 12;
+
+test('S36: a pause asked for while a cell prints and no tab is open waits; the counter goes on', async ({
+  page,
+  server
+}) => {
+  writeNotebook(server, 'prints.ipynb', [
+    `import time\nfor number in range(1, ${PRINTS + 1}):\n    print(number, flush=True)\n    time.sleep(0.5)`,
+    'print(number)'
+  ]);
+  await openLab(page, server);
+  const notebook = new Notebook(page, 'prints.ipynb');
+  await notebook.open();
+  const kernel = await notebook.kernelId();
+  await notebook.press(0);
+  await until('it prints', async () => (await notebook.output(0)) !== '');
+  await page.goto('about:blank').catch(() => undefined);
+
+  const answer = await server.fetch('jupyter-pause/api/pause', {
+    method: 'POST',
+    body: JSON.stringify({ kernels: [kernel] })
+  });
+  expect(answer.status).toBe(202);
+  await server.waitFor('prints.ipynb', 'paused');
+
+  await openLab(page, server);
+  const ui = new PauseUi(page);
+  await page.evaluate(() =>
+    window.jupyterapp.commands.execute('docmanager:open', {
+      path: 'prints.ipynb'
+    })
+  );
+  await ui.shows('paused');
+  await ui.resume();
+  // The cell ran to its end before the pause: nothing was cut off.
+  expect(await notebook.run(1)).toBe(String(PRINTS));
+  await expect(notebook.prompt(1)).toHaveText('[2]:');
+});
