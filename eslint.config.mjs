@@ -63,6 +63,9 @@ export default defineConfig([
       '@typescript-eslint/no-namespace': 'off',
       '@typescript-eslint/no-unused-vars': ['error', { args: 'none' }],
       '@typescript-eslint/no-use-before-define': 'off',
+      // Everything is needed when the plugins are activated: the button, the badge and the state are on the
+      // screen from the first moment, and the whole bundle is smaller than one round trip is worth.
+      'jupyter/prefer-lazy-imports': 'off',
       curly: ['error', 'all'],
       eqeqeq: 'error',
       'prefer-arrow-callback': 'error'
@@ -71,7 +74,14 @@ export default defineConfig([
   {
     files: ['**/__tests__/**'],
     ...jest.configs['flat/recommended'],
-    languageOptions: { globals: globals.jest }
+    languageOptions: { globals: globals.jest },
+    rules: {
+      ...jest.configs['flat/recommended'].rules,
+      'jest/expect-expect': [
+        'error',
+        { assertFunctionNames: ['expect', 'until'] }
+      ]
+    }
   },
   prettierConfig
 ]);

@@ -50,7 +50,9 @@ export class PauseBadge extends ReactWidget {
 
   /** Render the badge. */
   protected override render(): JSX.Element {
-    return <UseSignal signal={this._viewChanged}>{() => this._badge()}</UseSignal>;
+    return (
+      <UseSignal signal={this._viewChanged}>{() => this._badge()}</UseSignal>
+    );
   }
 
   private _badge(): JSX.Element {
@@ -64,7 +66,10 @@ export class PauseBadge extends ReactWidget {
           role="button"
           tabIndex={0}
           title={view.title}
-          aria-label={trans.__('Pause: %1. Show what will be restored', view.text)}
+          aria-label={trans.__(
+            'Pause: %1. Show what will be restored',
+            view.text
+          )}
           data-jp-pause-state={view.state}
           onClick={onClick}
           onKeyDown={event => {
@@ -93,7 +98,9 @@ export class PauseBadge extends ReactWidget {
     const { manager, session, trans } = this._options;
     const { availability, answeredAt, state } = manager;
     const row = manager.row(session.kernel);
-    const paused = state?.kernels.filter(item => item.state === 'paused').length;
+    const paused = state?.kernels.filter(
+      item => item.state === 'paused'
+    ).length;
     const icon = stateIcon(row);
     const busy = isBusy(row);
     const name = sessionName(row, trans);

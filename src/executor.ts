@@ -58,9 +58,7 @@ export class PauseCellExecutor implements INotebookCellExecutor {
   /** Markdown, raw and empty cells need no kernel. */
   private _hasCode(options: INotebookCellExecutor.IRunCellOptions): boolean {
     const { model } = options.cell;
-    return (
-      model.type === 'code' && model.sharedModel.getSource().trim() !== ''
-    );
+    return model.type === 'code' && model.sharedModel.getSource().trim() !== '';
   }
 
   private _isAway(kernel: string): boolean {

@@ -100,9 +100,10 @@ export class PauseManager implements IPauseManager {
     document.addEventListener('visibilitychange', this._onVisibility);
     void this.refresh().finally(() => {
       if (!this.isDisposed) {
-        void this._poll.start();
-        void this._away.start();
-        void this._watch.start();
+        // Not `start`: that would ask again at once.
+        void this._poll.schedule();
+        void this._away.schedule();
+        void this._watch.schedule();
       }
       this._ready.resolve();
     });
@@ -504,9 +505,7 @@ export class PauseManager implements IPauseManager {
       };
       this._state = {
         ...this._state,
-        kernels: this._state.kernels.map(old =>
-          old.id === row.id ? row : old
-        )
+        kernels: this._state.kernels.map(old => (old.id === row.id ? row : old))
       };
       this._kernelChanged.emit({ previous, row });
       this._changed.emit();

@@ -113,6 +113,8 @@ function requestSentence(
       return trans.__('This pause or resume has ended already.');
     case 'no_question':
       return trans.__('The question was answered already.');
+    case 'request_not_found':
+      return trans.__('The pause went on before the documents were saved.');
     case 'not_found':
       return trans.__(
         'This checkpoint does not exist any more. Refresh the Pause panel to see those on disk.'
@@ -282,11 +284,12 @@ export function blockedSentence(
       return trans.__('Kernels cannot be paused on Windows yet.');
     case 'starting':
       return trans.__('The kernel is starting. It can be paused in a moment.');
-    case 'not_ours':
-    case 'started_before':
+    case 'not_ipykernel':
       return trans.__(
-        'This kernel was started before jupyter-pause was. Restart it to make it pausable.'
+        'Only kernels that run ipykernel can be paused. Files of this kernel are kept; its variables are not.'
       );
+    case 'extension_off':
+      return codeSentence('server_part_missing', {}, trans);
     case 'no_kernel':
       return trans.__('No kernel is running.');
     default:

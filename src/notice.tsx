@@ -82,7 +82,11 @@ export class NotebookNotice extends ReactWidget {
     }
     if (row && isBusy(row)) {
       return (
-        <Line icon={busyIcon} spin text={progressSentence(manager, row, trans)} />
+        <Line
+          icon={busyIcon}
+          spin
+          text={progressSentence(manager, row, trans)}
+        />
       );
     }
     if (row && isPaused(row)) {

@@ -152,8 +152,14 @@ export class OperationNotifier implements IDisposable {
       this._show(operation.id, {
         message:
           operation.kind === 'pause'
-            ? trans.__('The pause of %1 was cancelled; it goes on running.', name)
-            : trans.__('The resume of %1 was cancelled; it is still paused.', name),
+            ? trans.__(
+                'The pause of %1 was cancelled; it goes on running.',
+                name
+              )
+            : trans.__(
+                'The resume of %1 was cancelled; it is still paused.',
+                name
+              ),
         type: 'info',
         autoClose: GOOD_END,
         actions: []
@@ -178,7 +184,8 @@ export class OperationNotifier implements IDisposable {
       .map(id => this._manager.row(id)?.last_pause)
       .filter(report => !!report);
     const freed = reports.reduce(
-      (sum, report) => sum + (report.process_gone ? (report.rss_before ?? 0) : 0),
+      (sum, report) =>
+        sum + (report.process_gone ? (report.rss_before ?? 0) : 0),
       0
     );
     const bytes = reports.reduce((sum, report) => sum + report.bytes, 0);
@@ -200,7 +207,11 @@ export class OperationNotifier implements IDisposable {
     const row = this._manager.row(operation.kernels[0]);
     switch (operation.outcome ?? row?.outcome) {
       case 'restored':
-        return trans.__('%1 is back with everything saved, in %2.', name, elapsed);
+        return trans.__(
+          '%1 is back with everything saved, in %2.',
+          name,
+          elapsed
+        );
       case 'partial': {
         const count = row?.last_resume?.losses.length ?? 0;
         return count > 0

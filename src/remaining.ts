@@ -84,7 +84,10 @@ export class RequestLog implements IDisposable {
     args: Kernel.IAnyMessageArgs
   ): void {
     const msg = args.msg as KernelMessage.IMessage;
-    if (args.direction !== 'send' || msg.header.msg_type !== 'execute_request') {
+    if (
+      args.direction !== 'send' ||
+      msg.header.msg_type !== 'execute_request'
+    ) {
       return;
     }
     const cell = (msg.metadata as { cellId?: unknown }).cellId;

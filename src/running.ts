@@ -89,7 +89,9 @@ export class PausedSessions implements IRunningSessions.IManager, IDisposable {
           checkpoint =>
             !checkpoint.in_use && !known.has(checkpoint.kernel_id ?? '')
         )
-        .map(checkpoint => new Private.CheckpointItem(checkpoint, this._options))
+        .map(
+          checkpoint => new Private.CheckpointItem(checkpoint, this._options)
+        )
     ];
   }
 
@@ -253,10 +255,7 @@ namespace Private {
     }
 
     detail(): string {
-      return formatBytes(
-        this._checkpoint.bytes,
-        localeOf(this._options.trans)
-      );
+      return formatBytes(this._checkpoint.bytes, localeOf(this._options.trans));
     }
 
     private readonly _checkpoint: Checkpoint;

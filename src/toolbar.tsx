@@ -45,7 +45,9 @@ export class PauseButton extends ReactWidget {
 
   /** Render the button. */
   protected override render(): JSX.Element {
-    return <UseSignal signal={this._viewChanged}>{() => this._button()}</UseSignal>;
+    return (
+      <UseSignal signal={this._viewChanged}>{() => this._button()}</UseSignal>
+    );
   }
 
   private _button(): JSX.Element {

@@ -43,7 +43,7 @@ export class PanelModel implements IDisposable {
       frequency: { interval: RESCAN, backoff: false },
       standby: () => (this._visible ? 'when-hidden' : true)
     });
-    void this._poll.start();
+    void this._poll.schedule();
   }
 
   /** Emitted when anything shown changes. */

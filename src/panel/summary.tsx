@@ -48,14 +48,21 @@ export function Summary(props: {
         />
         <div className="jp-Pause-headingText">
           <span className="jp-Pause-name">
-            {row ? sessionName(row, trans) : trans.__('No kernel')}
+            {row
+              ? sessionName(row, trans)
+              : session.context?.session
+                ? session.context.session.name ||
+                  session.context.kernelDisplayName
+                : trans.__('No kernel')}
           </span>
           <span className="jp-Pause-state">
             {row
               ? isBusy(row)
                 ? progressSentence(manager, row, trans)
                 : stateName(row.state, trans)
-              : trans.__('Open a notebook to see what will be restored.')}
+              : session.kernel
+                ? trans.__('Unknown')
+                : trans.__('Open a notebook to see what will be restored.')}
           </span>
         </div>
         <Button
@@ -188,8 +195,7 @@ function Costs(props: {
   const unknown = trans.__('unknown');
   const duration = (value: number | null) =>
     value === null ? unknown : formatDuration(value, trans);
-  const age =
-    inventory.age + Math.max(0, (Date.now() - model.loadedAt) / 1000);
+  const age = inventory.age + Math.max(0, (Date.now() - model.loadedAt) / 1000);
   const tooSmall =
     place !== null &&
     place.free !== null &&

@@ -79,7 +79,8 @@ export class PausePanel extends ReactWidget {
     const { inventory, manager, row } = model;
     const paused = row?.state === 'paused' || row?.state === 'failed';
     const checkpoint =
-      manager.checkpoints?.find(item => item.id === row?.checkpoint?.id) ?? null;
+      manager.checkpoints?.find(item => item.id === row?.checkpoint?.id) ??
+      null;
     return (
       <div className="jp-Pause-panelBody">
         <h2 className="jp-Pause-panelTitle">
@@ -189,11 +190,7 @@ function LiveSections(props: {
           text={trans.__('No open file was found.')}
         />
       </Section>
-      <Section
-        key="ram"
-        title={trans.__('RAM')}
-        count={size(inventory.ram)}
-      >
+      <Section key="ram" title={trans.__('RAM')} count={size(inventory.ram)}>
         <ItemTable
           items={inventory.ram}
           caption={trans.__('Variables')}
@@ -219,20 +216,13 @@ function LiveSections(props: {
           text={trans.__('The kernel holds no variables.')}
         />
       </Section>
-      <Section
-        key="vram"
-        title={trans.__('VRAM')}
-        count={size(inventory.vram)}
-      >
+      <Section key="vram" title={trans.__('VRAM')} count={size(inventory.vram)}>
         <ItemTable
           items={inventory.vram}
           caption={trans.__('On the GPU')}
           trans={trans}
         />
-        <Empty
-          show={inventory.vram.length === 0}
-          text={trans.__('No GPU.')}
-        />
+        <Empty show={inventory.vram.length === 0} text={trans.__('No GPU.')} />
       </Section>
     </>
   );

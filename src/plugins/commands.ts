@@ -220,7 +220,8 @@ function addCheckpointCommands(context: ICommandContext): void {
     caption: trans.__('Start a kernel with the variables of this checkpoint'),
     icon: resumeIcon,
     describedBy: { args },
-    isEnabled: given => manager.availability === 'ready' && idOf(given) !== null,
+    isEnabled: given =>
+      manager.availability === 'ready' && idOf(given) !== null,
     execute: async given => {
       const id = idOf(given);
       const known = manager.checkpoints?.find(entry => entry.id === id);
@@ -238,7 +239,8 @@ function addCheckpointCommands(context: ICommandContext): void {
     caption: trans.__('Delete what a checkpoint holds for good'),
     icon: deleteIcon,
     describedBy: { args },
-    isEnabled: given => manager.availability === 'ready' && idOf(given) !== null,
+    isEnabled: given =>
+      manager.availability === 'ready' && idOf(given) !== null,
     execute: async given => {
       const id = idOf(given);
       if (id) {

@@ -62,7 +62,8 @@ export const toolbarPlugin: JupyterFrontEndPlugin<void> = {
  */
 export const badgePlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-pause:badge',
-  description: 'The live state of the current kernel in the status bar or the top bar.',
+  description:
+    'The live state of the current kernel in the status bar or the top bar.',
   autoStart: true,
   requires: [IPauseManager, ICurrentSession, IPauseSettings],
   optional: [IStatusBar, IToolbarWidgetRegistry, ITranslator],

@@ -3,8 +3,11 @@
  * Distributed under the terms of the Apache License 2.0.
  */
 
-import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { JupyterFrontEnd, JupyterLab } from '@jupyterlab/application';
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { JupyterLab } from '@jupyterlab/application';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Token } from '@lumino/coreutils';

@@ -129,7 +129,8 @@ export const documentsPlugin: JupyterFrontEndPlugin<void> = {
  */
 export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-pause:notifications',
-  description: 'Shows the progress of pause and resume, and asks what must be asked.',
+  description:
+    'Shows the progress of pause and resume, and asks what must be asked.',
   autoStart: true,
   requires: [IPauseManager, IPauseActions, IPauseSettings],
   optional: [ITranslator],

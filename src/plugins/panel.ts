@@ -62,9 +62,9 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       execute: () => {
         if (!labShell && 'expandRight' in app.shell) {
           // Notebook 7 keeps its side areas closed until they are asked for.
-          (app.shell as unknown as { expandRight: (id: string) => void }).expandRight(
-            panel.id
-          );
+          (
+            app.shell as unknown as { expandRight: (id: string) => void }
+          ).expandRight(panel.id);
         }
         app.shell.activateById(panel.id);
       }
