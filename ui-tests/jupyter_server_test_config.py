@@ -11,7 +11,7 @@ from pathlib import Path
 
 import jupyterlab.galata
 
-c = get_config()  # noqa: F821: Jupyter puts it here
+c = get_config()  # noqa: F821  (Jupyter puts it here)
 
 work = Path(os.environ["JUPYTER_PAUSE_UI_WORK"])
 
