@@ -11,7 +11,7 @@ import argparse
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from . import __version__
 
@@ -43,9 +43,20 @@ COMMANDS = {
 }
 
 
+class _UsageError(Exception):
+    """The command line is not one of ours; the text says why."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports what is wrong with a command line the way every other error is reported."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{message[:1].upper()}{message[1:]}. See `{self.prog} --help`.")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser with all commands."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="jupyter pause",
         description="Pause notebooks: their state goes to disk, RAM and VRAM are free, and they come back in place.",
         epilog=EXIT_CODES,
@@ -70,15 +81,15 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _common() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, argparse.ArgumentParser]:
-    json_option = argparse.ArgumentParser(add_help=False)
+def _common() -> tuple[_Parser, _Parser, _Parser]:
+    json_option = _Parser(add_help=False)
     json_option.add_argument("--json", action="store_true", help="print one JSON object for programs")
-    server = argparse.ArgumentParser(add_help=False)
+    server = _Parser(add_help=False)
     which = server.add_argument_group("which server")
     which.add_argument("--server", metavar="WHICH", help="a running one, by port, process id or root folder")
     which.add_argument("--url", help="its address, with the base URL")
     which.add_argument("--token", help="its token (better: the environment variable JUPYTER_TOKEN)")
-    folder = argparse.ArgumentParser(add_help=False)
+    folder = _Parser(add_help=False)
     place = folder.add_argument_group("without a server")
     place.add_argument("--offline", action="store_true", help="read the configured checkpoint folder")
     place.add_argument("--dir", metavar="FOLDER", help="read this checkpoint folder")
@@ -120,7 +131,19 @@ def _add_drill(parser: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Tracebacks never reach a person."""
-    options = build_parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        options = build_parser().parse_args(words)
+    except _UsageError as error:
+        from .cli_output import Output
+        from .cli_server import CliError
+
+        command = next((word for word in words if word in COMMANDS), None)
+        return _report(command, CliError("usage", str(error), exit_code=2), Output(as_json="--json" in words))
+    return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     from .cli_output import Output
     from .cli_server import CliError
 
@@ -154,7 +177,7 @@ def _unexpected(error: Exception) -> CliError:
     )
 
 
-def _report(command: str, error: CliError, output: Output) -> int:
+def _report(command: str | None, error: CliError, output: Output) -> int:
     """One sentence (and the table behind it) for people, one object for programs."""
     shown = ("losses", "differences", "operation", "params", "servers")
     body = {key: error.body[key] for key in shown if error.body.get(key)}
@@ -163,11 +186,11 @@ def _report(command: str, error: CliError, output: Output) -> int:
         from .cli_follow import show_question
 
         show_question(output, error.body)
-        output.complain(str(error) + _next_step(command, error.code))
+        output.complain(str(error) + _next_step(error.code))
     return error.exit_code
 
 
-def _next_step(command: str, code: str) -> str:
+def _next_step(code: str) -> str:
     """What to type next, where the server's sentence speaks of its own interface."""
     if code == "would_lose":
         return " On the command line: --on-loss accept."
