@@ -1,0 +1,184 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""Classes whose code was generated: named tuples, typed dictionaries, dataclasses, enumerations.
+
+Generated code has no source and differs between Python versions, so it is generated again instead of being stored.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+import inspect
+import types
+import typing
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+Recipe = Tuple[Callable[..., Any], Tuple[Any, ...], Set[str]]
+
+
+def recipe_of(cls: Any) -> Optional[Recipe]:
+    """How to make a named tuple or typed dictionary again, with the names that this brings; None for others."""
+    if issubclass(cls, tuple) and cls.__bases__[0] is tuple and "_make" in cls.__dict__ and "_fields" in cls.__dict__:
+        return _namedtuple(cls)
+    if type(cls).__name__ == "_TypedDictMeta":
+        hints = {name: value for name, value in cls.__dict__.get("__annotations__", {}).items()}
+        arguments = (cls.__name__, hints, bool(cls.__total__), cls.__module__)
+        return make_typeddict, arguments, set(cls.__dict__) - {"__doc__"}
+    return None
+
+
+def _namedtuple(cls: Any) -> Recipe:
+    defaults = tuple(cls._field_defaults[name] for name in cls._fields if name in cls._field_defaults)
+    blank = collections.namedtuple("blank", cls._fields, rename=True)
+    made = set(blank.__dict__) - {"__doc__"}
+    made -= {name for name in made if _is_notebook_function(cls.__dict__.get(name))}
+    generic = cls.__bases__[1:]
+    return make_namedtuple, (cls.__name__, cls._fields, defaults, cls.__module__, cls.__qualname__, generic), made | {"_field_types"}
+
+
+def _is_notebook_function(value: Any) -> bool:
+    function = getattr(value, "__func__", value)
+    function = getattr(function, "fget", function)
+    return isinstance(function, types.FunctionType) and function.__module__ == "__main__" and (
+        not function.__code__.co_filename.startswith(("<string>", "<namedtuple"))
+    ) and function.__code__.co_filename != collections.__file__
+
+
+def make_namedtuple(
+    name: str, fields: Tuple[str, ...], defaults: Tuple[Any, ...], module: str, qualname: str, generic: Tuple[Any, ...] = ()
+) -> Any:
+    """A named tuple type with these fields."""
+    cls = collections.namedtuple(name, fields, defaults=defaults, module=module)
+    if generic:
+        names = {key: value for key, value in cls.__dict__.items() if key not in ("__dict__", "__weakref__")}
+        cls = type(name, (tuple, *generic), dict(names, __orig_bases__=(typing.NamedTuple,)))  # type: ignore[assignment]
+    cls.__qualname__ = qualname
+    return cls
+
+
+def make_typeddict(name: str, hints: Dict[str, Any], total: bool, module: str) -> Any:
+    """A typed dictionary type."""
+    cls: Any = typing.TypedDict(name, hints, total=total)  # type: ignore[operator]
+    cls.__module__ = module
+    return cls
+
+
+# --- dataclasses ---------------------------------------------------------------------------------------------------
+
+_FIELD_OPTIONS = ("default", "default_factory", "init", "repr", "hash", "compare", "metadata", "kw_only")
+_MADE_BY_DATACLASS = frozenset(
+    "__init__ __repr__ __eq__ __lt__ __le__ __gt__ __ge__ __setattr__ __delattr__ __replace__ __getstate__ __setstate__"
+    .split()
+)
+
+
+def dataclass_of(cls: Any) -> Optional[Tuple[Dict[str, Any], Set[str]]]:
+    """Parameters and own fields of a dataclass, with the names that the decorator made; None for other classes."""
+    fields = cls.__dict__.get("__dataclass_fields__")
+    parameters = cls.__dict__.get("__dataclass_params__")
+    if fields is None or parameters is None:
+        return None
+    annotations = cls.__dict__.get("__annotations__") or getattr(cls, "__annotations__", {})
+    own: Dict[str, Dict[str, Any]] = {}
+    for name, field in fields.items():
+        if name in annotations and field._field_type in (dataclasses._FIELD, dataclasses._FIELD_INITVAR):  # type: ignore[attr-defined]
+            own[name] = _field_options(field)
+    options = {name: getattr(parameters, name) for name in _parameter_names(parameters)}
+    made = {"__dataclass_fields__", "__dataclass_params__", "__match_args__"}
+    made |= {name for name in _MADE_BY_DATACLASS if _was_generated(cls.__dict__.get(name))}
+    if cls.__dict__.get("__hash__", 0) is None or _was_generated(cls.__dict__.get("__hash__")):
+        made.add("__hash__")
+    return {"options": options, "fields": own}, made
+
+
+def _parameter_names(parameters: Any) -> List[str]:
+    names = getattr(type(parameters), "__slots__", ()) or vars(parameters)
+    return [name for name in names if hasattr(parameters, name)]
+
+
+def _field_options(field: Any) -> Dict[str, Any]:
+    found = {}
+    for name in _FIELD_OPTIONS:
+        value = getattr(field, name, dataclasses.MISSING)
+        if value is dataclasses.MISSING or (name == "metadata" and not value):
+            continue
+        found[name] = dict(value) if name == "metadata" else value
+    return found
+
+
+def _was_generated(function: Any) -> bool:
+    function = inspect.unwrap(function) if callable(function) else function
+    if not isinstance(function, types.FunctionType):
+        return False
+    return function.__code__.co_filename == "<string>" or function.__module__ == "dataclasses"
+
+
+def apply_dataclass(cls: Any, state: Dict[str, Any]) -> None:
+    """Generate again what ``@dataclass`` generated. Options that this Python does not know are left out."""
+    known = set(inspect.signature(dataclasses.field).parameters)
+    slots = {name: cls.__dict__[name] for name in state["fields"] if _is_slot(cls.__dict__.get(name))}
+    for name, options in state["fields"].items():
+        type.__setattr__(cls, name, dataclasses.field(**{k: v for k, v in options.items() if k in known}))
+    options = {k: v for k, v in state["options"].items() if k in inspect.signature(dataclasses.dataclass).parameters}
+    options.update({name: False for name in ("slots", "weakref_slot") if name in options})
+    hidden = cls.__dict__.get("__post_init__")
+    dataclasses.dataclass(**options)(cls)
+    if hidden is not None:
+        type.__setattr__(cls, "__post_init__", hidden)
+    for name, descriptor in slots.items():
+        type.__setattr__(cls, name, descriptor)
+
+
+def _is_slot(value: Any) -> bool:
+    return isinstance(value, types.MemberDescriptorType)
+
+
+# --- enumerations --------------------------------------------------------------------------------------------------
+
+ENUM_MEMBER_NAMES = frozenset(("_value_", "_name_", "__objclass__", "_sort_order_", "_add_alias_", "_add_value_alias_"))
+
+
+def enum_names(cls: Any) -> Set[str]:
+    """Names in an enumeration's dictionary that its metaclass makes."""
+    found = set()
+    for name, value in cls.__dict__.items():
+        if name.startswith("_") and name.endswith("_"):
+            function = getattr(value, "__func__", value)
+            function = getattr(function, "fget", function)
+            by_person = isinstance(function, types.FunctionType) and function.__module__ == cls.__module__
+            if name in ("__new__", "__new_member__", "_new_member_") or not (by_person or name in ("__doc__", "__annotations__")):
+                found.add(name)
+            elif name == "_generate_next_value_":
+                found.add(name)
+    return found
+
+
+def member_values(cls: Any) -> Dict[str, Any]:
+    """Name -> (value, data) for every member and alias; data is what the member is as a number, text and so on."""
+    return {name: (member._value_, _data_of(member)) for name, member in cls.__members__.items()}
+
+
+def _data_of(member: Any) -> Any:
+    for kind, plain in ((int, int.__int__), (str, str.__str__), (float, float.__float__), (bytes, bytes.__getitem__)):
+        if isinstance(member, kind):
+            return bytes.__getitem__(member, slice(None)) if kind is bytes else plain(member)  # type: ignore[operator]
+    return tuple(member) if isinstance(member, tuple) else member._value_
+
+
+def member_maker(bases: Tuple[Any, ...]) -> Callable[..., Any]:
+    """How members are made: directly, because the class's own ``__new__`` was called when it was defined."""
+    data_type: Any = object
+    for base in bases:
+        for candidate in base.__mro__:
+            if candidate is not object and not issubclass(candidate, enum.Enum) and "__new__" in candidate.__dict__:
+                data_type = candidate
+                break
+
+    def make(cls: Any, value: Any, data: Any) -> Any:
+        member = object.__new__(cls) if data_type is object else data_type.__new__(cls, data)
+        member._value_ = value
+        return member
+
+    return make

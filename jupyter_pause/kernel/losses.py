@@ -1,0 +1,96 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""Where inside a variable an object lies, and which cell made it: for objects that will not come back."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections import deque
+from typing import Any, Dict, Iterable, List, Optional
+
+from . import cells
+from .reducing import ATOMS, Reducer, children
+
+#: A search ends after so many objects or seconds; the path is then only the variable's name.
+MOST_OBJECTS, MOST_SECONDS = 500_000, 3.0
+
+
+def type_name(value: Any) -> str:
+    """The type as a person knows it."""
+    cls = type(value)
+    if cls.__module__ in ("builtins", "__main__"):
+        return cls.__qualname__
+    return "%s.%s" % (cls.__module__, cls.__qualname__)
+
+
+def paths_to(name: str, value: Any, targets: Iterable[int], reducer: Reducer) -> Dict[int, str]:
+    """The shortest path from a variable to each object (given by id); those not found are left out."""
+    wanted = set(targets)
+    found: Dict[int, str] = {}
+    if id(value) in wanted:
+        found[id(value)] = name
+        wanted.discard(id(value))
+    seen = {id(value)}
+    keep: List[Any] = []
+    line = deque([(name, value)])
+    limit = time.monotonic() + MOST_SECONDS
+    while line and wanted and len(seen) < MOST_OBJECTS and time.monotonic() < limit:
+        path, current = line.popleft()
+        if len(path) > 400:
+            continue
+        keep.append(current)
+        for suffix, child in _children(current, reducer):
+            if type(child) in ATOMS or id(child) in seen:
+                continue
+            seen.add(id(child))
+            keep.append(child)
+            if id(child) in wanted:
+                found[id(child)] = path + suffix
+                wanted.discard(id(child))
+            line.append((path + suffix, child))
+    return found
+
+
+def _children(value: Any, reducer: Reducer) -> List[Any]:
+    try:
+        return children(value, reducer)
+    except Exception:
+        return []
+
+
+def add_cells(found: List[Dict[str, Any]], inputs: List[Any]) -> None:
+    """Fill in the number of the cell that made each loss: the last one that bound the name, or put something in it."""
+    missing = {str(loss["name"]) for loss in found if loss.get("cell") is None}
+    if not missing:
+        return
+    bound = cells.cells_binding(missing, inputs)
+    for loss in found:
+        if loss.get("cell") is not None:
+            continue
+        loss["cell"] = bound.get(loss["name"])
+        if loss["path"] != loss["name"]:
+            later = _last_change(str(loss["name"]), inputs, loss["cell"] or 0)
+            loss["cell"] = later if later is not None else loss["cell"]
+
+
+def _last_change(name: str, inputs: List[Any], after: int) -> Optional[int]:
+    """The last cell after `after` that assigns to a part of `name`: ``cfg["lock"] = ...``, ``holder.sock = ...``."""
+    for number in range(len(inputs) - 1, after, -1):
+        text = inputs[number]
+        if not isinstance(text, str) or name not in text:
+            continue
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store) and _root(node) == name:
+                return number
+    return None
+
+
+def _root(node: Any) -> Optional[str]:
+    while isinstance(node, (ast.Subscript, ast.Attribute)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
