@@ -20,6 +20,9 @@ from .kernel_link import KernelLink
 from .provisioner import configure_default_provisioner
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from .checkpoint.store import CheckpointStore
     from .pauser import Pauser
 
 EVENTS = {name: f"https://events.jupyter.org/jupyter_pause/{name}/v1" for name in ("state", "operation", "documents")}
@@ -123,6 +126,9 @@ class PauseApp(ExtensionApp):
             root_dir=server.root_dir,
             clock=self._clock,
             log=self.log,
+            find_checkpoint=lambda kernel_id, since: next(
+                (m.id for m in store.list() if m.kernel_id == kernel_id and m.created >= since), None
+            ),
         )
         pauser = Pauser(
             kernel_manager=server.kernel_manager,
@@ -239,6 +245,11 @@ class PauseApp(ExtensionApp):
         await self._owner.stop()
         await self._link.stop()
         await asyncio.to_thread(self._journal.close)
+
+
+def newest_checkpoint(store: CheckpointStore, kernel_id: str, since: datetime) -> str | None:
+    """The kernel's newest committed checkpoint made after `since` (UTC), by its watchdog or an earlier server. Blocks."""
+    return next((m.id for m in store.list() if m.kernel_id == kernel_id and m.created >= since), None)
 
 
 main = launch_new_instance = PauseApp.launch_instance
