@@ -227,7 +227,9 @@ def is_internal(name: str) -> bool:
 class Capture:
     """All of one capture; `run` does it."""
 
-    def __init__(self, namespace: Dict[str, Any], staging: str, request: Dict[str, Any], interpreter: Dict[str, Any]) -> None:
+    def __init__(
+        self, namespace: Dict[str, Any], staging: str, request: Dict[str, Any], interpreter: Dict[str, Any]
+    ) -> None:
         from ._cloudpickle import cloudpickle  # type: ignore[import-not-found,unused-ignore]
 
         self._namespace = namespace
@@ -270,7 +272,9 @@ class Capture:
     def _frames(self, records: List[Record], watch: Watch) -> Dump:
         path = os.path.join(self._staging, layout.FRAMES)
         for attempt in range(RESTARTS + len(records)):
-            reducer = Reducer(self._namespace, self._helpers, self._inputs, Help(self._staging, self._deep.on_main_thread))
+            reducer = Reducer(
+                self._namespace, self._helpers, self._inputs, Help(self._staging, self._deep.on_main_thread)
+            )
             dump = Dump(reducer, path, watch, self._blacklist)
             try:
                 dump.begin()
@@ -296,7 +300,11 @@ class Capture:
             return  # a thread changed something while it was written: try again
         reason = str(failure)
         if isinstance(failure.error, (RecursionError, MemoryError)):
-            reason = "it is nested too deeply for this Python" if isinstance(failure.error, RecursionError) else "there was not enough memory to save it"
+            reason = (
+                "it is nested too deeply for this Python"
+                if isinstance(failure.error, RecursionError)
+                else "there was not enough memory to save it"
+            )
         culprit = failure.last
         simple = culprit is None or isinstance(culprit, (type, types.ModuleType, types.FunctionType))
         whole = simple or isinstance(failure.error, RecursionError) or self._tries[name] > 2 or attempt >= RESTARTS
@@ -327,8 +335,16 @@ class Capture:
             frames.close(False)
         manifest = self._manifest(dump)
         manifest.update(
-            variables=variables, internal=internal, losses=found, frames=frames.frames, code=code, sources=sources,
-            random=extras, regions=stored, buffers=places, packs=pack,
+            variables=variables,
+            internal=internal,
+            losses=found,
+            frames=frames.frames,
+            code=code,
+            sources=sources,
+            random=extras,
+            regions=stored,
+            buffers=places,
+            packs=pack,
             bytes=sum(frame["stored"] for frame in frames.frames) + sum(item["bytes"] for item in pack),
         )
         layout.write_private(os.path.join(self._staging, layout.MANIFEST), layout.canonical_json(manifest))
@@ -399,7 +415,11 @@ class Capture:
         some = record.revived[:50]
         paths = losses.paths_to(record.name, record.value, [id(value) for value in some], dump.reducer) if some else {}
         return [
-            {"path": paths.get(id(value), record.name), "type": losses.type_name(value), "reason": dump.reducer.judge(value)[1]}
+            {
+                "path": paths.get(id(value), record.name),
+                "type": losses.type_name(value),
+                "reason": dump.reducer.judge(value)[1],
+            }
             for value in some
         ]
 
@@ -519,7 +539,9 @@ def capture(
     except NoRoom:
         result.update(code="no_space", message="There is not enough room on the checkpoint disk.")
     except OSError as error:
-        result.update(code=layout.code_of_os_error(error), message="Writing the checkpoint failed: %s." % error.strerror)
+        result.update(
+            code=layout.code_of_os_error(error), message="Writing the checkpoint failed: %s." % error.strerror
+        )
     except Exception as error:
         result.update(message="%s: %s" % (type(error).__name__, error))
     finally:

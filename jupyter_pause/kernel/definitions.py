@@ -23,7 +23,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from . import generated, source
 from .context import current
-from .tombstone import Tombstone, lost_function, loss_of
+from .tombstone import Tombstone, loss_of, lost_function
 
 MAGIC = importlib.util.MAGIC_NUMBER.hex()
 _LARGEST_SOURCE = 2_000_000
@@ -178,7 +178,11 @@ class CodeLoader:
         if isinstance(compiled, CodeLost):
             raise compiled
         code = compiled.find(entry["name"], entry["firstlineno"], entry["position"])
-        if code is None or source.arguments_of(code) != entry["arguments"] or set(code.co_freevars) != set(entry["freevars"]):
+        if (
+            code is None
+            or source.arguments_of(code) != entry["arguments"]
+            or set(code.co_freevars) != set(entry["freevars"])
+        ):
             raise CodeLost(was + ", and the function was not found again in its source")
         return typing.cast(CodeType, code)
 
@@ -294,7 +298,14 @@ class Definitions:
             return make, arguments, self._class_state(cls, skip), None, None, set_class
         if issubclass(type(cls), enum.EnumMeta):
             return self._enum(cls)
-        return make_class, (type(cls), cls.__name__, cls.__bases__, _creation_names(cls)), self._class_state(cls), None, None, set_class
+        return (
+            make_class,
+            (type(cls), cls.__name__, cls.__bases__, _creation_names(cls)),
+            self._class_state(cls),
+            None,
+            None,
+            set_class,
+        )
 
     def _builtin_name(self, cls: type) -> Optional[str]:
         try:
@@ -315,8 +326,15 @@ class Definitions:
 
     def _class_state(self, cls: Any, skip: Iterable[str] = ()) -> Dict[str, Any]:
         state: Dict[str, Any] = {"attributes": {}}
-        unwanted = set(skip) | {"__dict__", "__weakref__", "__module__", "_abc_impl", "__annotate_func__", "__annotate__",
-                                "__annotations_cache__"}
+        unwanted = set(skip) | {
+            "__dict__",
+            "__weakref__",
+            "__module__",
+            "_abc_impl",
+            "__annotate_func__",
+            "__annotate__",
+            "__annotations_cache__",
+        }
         dataclass = generated.dataclass_of(cls)
         if dataclass is not None:
             state["dataclass"], made = dataclass
@@ -419,7 +437,9 @@ def make_function(number: int, global_names: Any, cells: Any) -> Any:
     except CodeLost as error:
         name = context.code.name(number)
         variable = context.variable
-        info = context.lost("function", str(error), name if name in ("<lambda>", variable) else "%s (in %s)" % (name, variable))
+        info = context.lost(
+            "function", str(error), name if name in ("<lambda>", variable) else "%s (in %s)" % (name, variable)
+        )
         return Tombstone(dict(info, function=name))
 
 

@@ -64,7 +64,11 @@ def _parts(value: Any) -> Any:
 
 
 def _first_items(items: Any) -> Any:
-    return [repr(item) for item in items[:8] if type(item) in (bool, int, type(None)) or (type(item) is str and len(item) < 200)]
+    return [
+        repr(item)
+        for item in items[:8]
+        if type(item) in (bool, int, type(None)) or (type(item) is str and len(item) < 200)
+    ]
 
 
 def _array(array: Any) -> Any:

@@ -35,19 +35,31 @@ def _namedtuple(cls: Any) -> Recipe:
     made = set(blank.__dict__) - {"__doc__"}
     made -= {name for name in made if _is_notebook_function(cls.__dict__.get(name))}
     generic = cls.__bases__[1:]
-    return make_namedtuple, (cls.__name__, cls._fields, defaults, cls.__module__, cls.__qualname__, generic), made | {"_field_types"}
+    return (
+        make_namedtuple,
+        (cls.__name__, cls._fields, defaults, cls.__module__, cls.__qualname__, generic),
+        made | {"_field_types"},
+    )
 
 
 def _is_notebook_function(value: Any) -> bool:
     function = getattr(value, "__func__", value)
     function = getattr(function, "fget", function)
-    return isinstance(function, types.FunctionType) and function.__module__ == "__main__" and (
-        not function.__code__.co_filename.startswith(("<string>", "<namedtuple"))
-    ) and function.__code__.co_filename != collections.__file__
+    return (
+        isinstance(function, types.FunctionType)
+        and function.__module__ == "__main__"
+        and (not function.__code__.co_filename.startswith(("<string>", "<namedtuple")))
+        and function.__code__.co_filename != collections.__file__
+    )
 
 
 def make_namedtuple(
-    name: str, fields: Tuple[str, ...], defaults: Tuple[Any, ...], module: str, qualname: str, generic: Tuple[Any, ...] = ()
+    name: str,
+    fields: Tuple[str, ...],
+    defaults: Tuple[Any, ...],
+    module: str,
+    qualname: str,
+    generic: Tuple[Any, ...] = (),
 ) -> Any:
     """A named tuple type with these fields."""
     cls = collections.namedtuple(name, fields, defaults=defaults, module=module)
@@ -69,8 +81,7 @@ def make_typeddict(name: str, hints: Dict[str, Any], total: bool, module: str) -
 
 _FIELD_OPTIONS = ("default", "default_factory", "init", "repr", "hash", "compare", "metadata", "kw_only")
 _MADE_BY_DATACLASS = frozenset(
-    "__init__ __repr__ __eq__ __lt__ __le__ __gt__ __ge__ __setattr__ __delattr__ __replace__ __getstate__ __setstate__"
-    .split()
+    "__init__ __repr__ __eq__ __lt__ __le__ __gt__ __ge__ __setattr__ __delattr__ __replace__ __getstate__ __setstate__".split()
 )
 
 
@@ -148,9 +159,9 @@ def enum_names(cls: Any) -> Set[str]:
             function = getattr(value, "__func__", value)
             function = getattr(function, "fget", function)
             by_person = isinstance(function, types.FunctionType) and function.__module__ == cls.__module__
-            if name in ("__new__", "__new_member__", "_new_member_") or not (by_person or name in ("__doc__", "__annotations__")):
-                found.add(name)
-            elif name == "_generate_next_value_":
+            if name in ("__new__", "__new_member__", "_new_member_") or not (
+                by_person or name in ("__doc__", "__annotations__")
+            ) or name == "_generate_next_value_":
                 found.add(name)
     return found
 

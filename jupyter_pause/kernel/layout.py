@@ -76,7 +76,9 @@ def canonical_json(value: Any) -> bytes:
 
 def open_private(path: str, flags: int = os.O_WRONLY | os.O_CREAT | os.O_EXCL) -> int:
     """A descriptor of a new owner-only file. Never follows a symbolic link, never opens an existing file."""
-    return os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0), 0o600)
+    return os.open(
+        path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0), 0o600
+    )
 
 
 def write_all(descriptor: int, data: Any) -> None:
@@ -500,7 +502,9 @@ def hash_everything(
             if cancelled is not None and cancelled():
                 raise LayoutError("cancelled")
             if name not in files:
-                files[name] = os.open(os.path.join(folder, name), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+                files[name] = os.open(
+                    os.path.join(folder, name), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+                )
                 if from_disk:
                     _forget_cache(files[name])
             right = _hash_range(files[name], offset, length, block) == wanted

@@ -85,7 +85,11 @@ def _last_change(name: str, inputs: List[Any], after: int) -> Optional[int]:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         for node in ast.walk(tree):
-            if isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store) and _root(node) == name:
+            if (
+                isinstance(node, (ast.Subscript, ast.Attribute))
+                and isinstance(node.ctx, ast.Store)
+                and _root(node) == name
+            ):
                 return number
     return None
 

@@ -37,7 +37,7 @@ class Lost(Exception):
 class Handler:
     """How objects of one type are treated. `way` is one of: own, recipe, revive, lost, plain."""
 
-    __slots__ = ("way", "call", "reviver", "reason")
+    __slots__ = ("call", "reason", "reviver", "way")
 
     def __init__(self, way: str, call: Callable[[Any], Any], reviver: Any = None, reason: str = "") -> None:
         self.way = way
@@ -168,7 +168,11 @@ class Reducer:
         if sys.modules.get(name) is module:
             self._count(name)
             return revivers.import_module, (name, revivers.modules_inside(name) if hasattr(module, "__path__") else [])
-        names = {key: value for key, value in module.__dict__.items() if key not in ("__builtins__", "__loader__", "__spec__")}
+        names = {
+            key: value
+            for key, value in module.__dict__.items()
+            if key not in ("__builtins__", "__loader__", "__spec__")
+        }
         return revivers.make_module, (name, module.__doc__), names, None, None, revivers.fill_module
 
     def _array(self, array: Any) -> Any:
@@ -183,7 +187,12 @@ class Reducer:
 
     def _builtin(self, value: Any) -> Any:
         owner = getattr(value, "__self__", None)
-        if self._shell is not None and owner is not None and not isinstance(owner, ModuleType) and self._is_live(type(owner)):
+        if (
+            self._shell is not None
+            and owner is not None
+            and not isinstance(owner, ModuleType)
+            and self._is_live(type(owner))
+        ):
             return getattr, (owner, value.__name__)
         return self._generic(value)
 
@@ -208,7 +217,15 @@ class Reducer:
         for name in ("stdout", "stderr", "stdin"):
             if value is getattr(sys, name, None):
                 return revivers.live_stream, (name,)
-        for name in ("history_manager", "display_pub", "displayhook", "events", "user_module", "compile", "magics_manager"):
+        for name in (
+            "history_manager",
+            "display_pub",
+            "displayhook",
+            "events",
+            "user_module",
+            "compile",
+            "magics_manager",
+        ):
             if value is getattr(self._shell, name, None):
                 return live_shell, (name,)
         return self._generic(value)
@@ -253,7 +270,11 @@ class Reducer:
         if names is None:
             names = {}
             module = sys.modules.get(cls.__module__)
-            if module is not None and cls.__module__ not in ("builtins", "__main__") and not getattr(cls, "__slots__", ()):
+            if (
+                module is not None
+                and cls.__module__ not in ("builtins", "__main__")
+                and not getattr(cls, "__slots__", ())
+            ):
                 names = {id(item): key for key, item in list(vars(module).items()) if type(item) is cls}
             self._singletons[cls] = names
         name = names.get(id(value))
@@ -328,7 +349,11 @@ def reason_of(error: BaseException) -> str:
     text = " ".join(str(error).split())
     if len(text) > 200:
         text = text[:197] + "..."
-    return "saving it raised %s: %s" % (type(error).__name__, text) if text else "saving it raised %s" % type(error).__name__
+    return (
+        "saving it raised %s: %s" % (type(error).__name__, text)
+        if text
+        else "saving it raised %s" % type(error).__name__
+    )
 
 
 _OWN: Dict[type, Callable[..., Any]] = {
@@ -352,8 +377,9 @@ def children(value: Any, reducer: Reducer) -> List[Tuple[str, Any]]:
     """What the pickler would visit inside an object, each with the path suffix that leads to it."""
     cls = type(value)
     if cls is dict:
-        return [("[%s]" % _key(key), item) for key, item in list(value.items())] + [(".keys()", k) for k in list(value)
-                                                                                     if type(k) not in ATOMS]
+        return [("[%s]" % _key(key), item) for key, item in list(value.items())] + [
+            (".keys()", k) for k in list(value) if type(k) not in ATOMS
+        ]
     if cls in (list, tuple):
         return [("[%d]" % index, item) for index, item in enumerate(value)]
     if cls in (set, frozenset):
@@ -404,11 +430,21 @@ def _inside_function(value: Any, reducer: Reducer) -> List[Tuple[str, Any]]:
 def _inside_class(value: Any, reducer: Reducer) -> List[Tuple[str, Any]]:
     if reducer.definitions.by_reference(value) or reducer.definitions._builtin_name(value) is not None:
         return []
-    skip = ("__dict__", "__weakref__", "__doc__", "__module__", "_abc_impl", "__dataclass_fields__", "__dataclass_params__")
+    skip = (
+        "__dict__",
+        "__weakref__",
+        "__doc__",
+        "__module__",
+        "_abc_impl",
+        "__dataclass_fields__",
+        "__dataclass_params__",
+    )
     found = []
     for name, item in list(value.__dict__.items()):
         if name not in skip and not isinstance(item, (types.MemberDescriptorType, types.GetSetDescriptorType)):
-            found.append(("." + name, getattr(item, "__func__", item) if isinstance(item, (staticmethod, classmethod)) else item))
+            found.append(
+                ("." + name, getattr(item, "__func__", item) if isinstance(item, (staticmethod, classmethod)) else item)
+            )
     return found + [(".__bases__", base) for base in value.__bases__]
 
 
@@ -431,7 +467,9 @@ def _inside_recipe(value: Any, reducer: Reducer) -> List[Tuple[str, Any]]:
     arguments = recipe[1]
     if recipe[0] in _NEW:
         arguments = arguments[1:]
-    found: List[Tuple[str, Any]] = [("" if len(arguments) == 1 else ".args[%d]" % i, a) for i, a in enumerate(arguments)]
+    found: List[Tuple[str, Any]] = [
+        ("" if len(arguments) == 1 else ".args[%d]" % i, a) for i, a in enumerate(arguments)
+    ]
     if type(value).__module__ == "__main__" or not isinstance(recipe[0], type):
         found.append((".__class__", type(value)))
     state = recipe[2] if len(recipe) > 2 else None

@@ -84,4 +84,3 @@ class Buffers:
 def used_by(places: List[List[int]], first: int, last: int) -> List[int]:
     """Numbers of the regions that buffers `first` to `last` (exclusive) lie in."""
     return sorted({places[number][0] for number in range(first, last)})
-

@@ -103,7 +103,9 @@ class FastUnpickler(pickle.Unpickler):
 class Loader:
     """One load of one verified checkpoint."""
 
-    def __init__(self, folder: str, manifest: Dict[str, Any], reader: layout.FrameReader, namespace: Dict[str, Any]) -> None:
+    def __init__(
+        self, folder: str, manifest: Dict[str, Any], reader: layout.FrameReader, namespace: Dict[str, Any]
+    ) -> None:
         self.manifest = manifest
         self._reader = reader
         self._file = FrameFile()
@@ -145,7 +147,9 @@ class Loader:
         """Load the frame again with what can be made; the memo goes back to where the frame began."""
         memo = self._fast.memo.copy()
         mark = "\0frame:" + name
-        start = next((key for key in sorted(memo, reverse=True) if type(memo[key]) is str and memo[key] == mark), len(memo))
+        start = next(
+            (key for key in sorted(memo, reverse=True) if type(memo[key]) is str and memo[key] == mark), len(memo)
+        )
         memo = {key: value for key, value in memo.items() if key < start}
         self._buffers.at = first
         self._file.open(data)
@@ -203,7 +207,9 @@ class Loader:
             variables.append({"name": name, "fate": fate, "reason": notes.get(name, reason)})
             if fate == "rebuilt":
                 rebuilt.append(name)
-            rebuilt += [item["path"] for item in entry.get("rebuilt") or () if item["path"] != name and item["path"] not in new]
+            rebuilt += [
+                item["path"] for item in entry.get("rebuilt") or () if item["path"] != name and item["path"] not in new
+            ]
         losses = self.manifest["losses"] + self.context.losses
         interpreter = self.manifest["interpreter"]
         return {

@@ -207,12 +207,22 @@ class _ThreadPool(Reviver):
     types = ("concurrent.futures.thread.ThreadPoolExecutor",)
 
     def describe(self, value: Any) -> Optional[str]:
-        return "%d pieces of work that waited in it are gone" % value._work_queue.qsize() if value._work_queue.qsize() else None
+        return (
+            "%d pieces of work that waited in it are gone" % value._work_queue.qsize()
+            if value._work_queue.qsize()
+            else None
+        )
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         initializer = getattr(value, "_initializer", None)
         arguments = getattr(value, "_initargs", ()) or ()
-        return make_thread_pool, (value._max_workers, value._thread_name_prefix, initializer, arguments, value._shutdown)
+        return make_thread_pool, (
+            value._max_workers,
+            value._thread_name_prefix,
+            initializer,
+            arguments,
+            value._shutdown,
+        )
 
 
 class _Future(Reviver):
@@ -356,7 +366,11 @@ class _Cached(Reviver):
         return "its cache comes back empty"
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
-        parameters = value.cache_parameters() if hasattr(value, "cache_parameters") else {"maxsize": value.cache_info().maxsize, "typed": False}
+        parameters = (
+            value.cache_parameters()
+            if hasattr(value, "cache_parameters")
+            else {"maxsize": value.cache_info().maxsize, "typed": False}
+        )
         state = {key: item for key, item in value.__dict__.items() if key != "__wrapped__" and not callable(item)}
         return make_cached, (value.__wrapped__, parameters["maxsize"], parameters["typed"]), state
 
@@ -380,7 +394,13 @@ class _WeakMethod(Reviver):
 
 
 class _Proxy(Reviver):
-    types = ("builtins.weakproxy", "builtins.weakcallableproxy", "weakref.ProxyType", "weakref.CallableProxyType", "weakref.weakproxy")
+    types = (
+        "builtins.weakproxy",
+        "builtins.weakcallableproxy",
+        "weakref.ProxyType",
+        "weakref.CallableProxyType",
+        "weakref.weakproxy",
+    )
     rebuilt = False
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
@@ -703,5 +723,3 @@ def modules_inside(name: str, limit: int = 3000) -> List[str]:
     start = name + "."
     found = [other for other in list(sys.modules) if other.startswith(start) and sys.modules.get(other) is not None]
     return sorted(found, key=lambda other: (other.count("."), other))[:limit]
-
-

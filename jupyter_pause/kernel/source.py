@@ -7,8 +7,8 @@ and, where several share both (two lambdas on one line), by the position of its 
 """
 
 from __future__ import annotations
-
 import __future__ as features
+
 import ast
 import linecache
 import os
@@ -54,7 +54,11 @@ def cell_bodies(inputs: List[Any]) -> Iterator[str]:
         except (SyntaxError, ValueError):
             continue
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "run_cell_magic" and len(node.args) == 3:
+            if (
+                isinstance(node, ast.Call)
+                and getattr(node.func, "attr", "") == "run_cell_magic"
+                and len(node.args) == 3
+            ):
                 body = node.args[2]
                 if isinstance(body, ast.Constant) and isinstance(body.value, str):
                     yield body.value
@@ -77,9 +81,7 @@ def nested(code: CodeType) -> Iterator[CodeType]:
 
 def key_of(code: CodeType) -> Key:
     """Equal for two code objects of one interpreter that do the same, wherever they stand."""
-    constants = tuple(
-        key_of(c) if isinstance(c, CodeType) else (type(c).__name__, repr(c)) for c in code.co_consts
-    )
+    constants = tuple(key_of(c) if isinstance(c, CodeType) else (type(c).__name__, repr(c)) for c in code.co_consts)
     return (
         code.co_name,
         code.co_code,
