@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import importlib.util
 import json
 import os
 import platform
@@ -100,6 +101,9 @@ def main_environment(part: Part, work: Path, env: dict[str, str]) -> Path:
 
     The cached one serves one run at a time; a run beside it makes its own.
     """
+    if importlib.util.find_spec("ensurepip") is None:
+        # Debian keeps what `venv` needs in a package of its own.
+        _debian_packages(part, env, "python3-venv")
     requirements = _main_requirements()
     folder = CACHE / _entry_name("main", sys.executable, requirements)
     if not _hold(folder):
@@ -175,15 +179,20 @@ def chromium(part: Part, env: dict[str, str]) -> str:
     for name in (os.environ.get("CHROMIUM_PATH"), "chromium", "chromium-browser"):
         if name and (path := shutil.which(name)):
             return path
-    if hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
-        apt = {**env, "DEBIAN_FRONTEND": "noninteractive"}
-        part.must("apt-get update", ["apt-get", "update"], env=apt, counts=False, quiet_ok=True)
-        packages = ["chromium", "fonts-liberation"]
-        install = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
-        part.must("apt-get install", install, env=apt, counts=False, quiet_ok=True)
-        if path := shutil.which("chromium"):
-            return path
+    if _debian_packages(part, env, "chromium", "fonts-liberation") and (path := shutil.which("chromium")):
+        return path
     raise Missing("browser tests need Chromium: install Debian's package `chromium`, or set CHROMIUM_PATH to one")
+
+
+def _debian_packages(part: Part, env: dict[str, str], *packages: str) -> bool:
+    """Install Debian packages where we may; False where we may not."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or not shutil.which("apt-get"):
+        return False
+    apt = {**env, "DEBIAN_FRONTEND": "noninteractive"}
+    part.must("apt-get update", ["apt-get", "update"], env=apt, counts=False, quiet_ok=True)
+    install: Command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    part.must("apt-get install", install, env=apt, counts=False, quiet_ok=True)
+    return True
 
 
 def forget_old_entries() -> None:
