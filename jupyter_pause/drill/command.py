@@ -7,7 +7,7 @@ from __future__ import annotations
 import signal
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jupyter_pause.cli_server import CliError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jupyter_pause.cli_output import Output
 
-    from .report import Report
+    from .report import Check, Report
 
 #: Named in the report: what a drill after an upgrade is about.
 PACKAGES = ("jupyter-pause", "jupyterlab", "jupyter_server", "jupyter_client", "ipykernel", "numpy")
@@ -32,14 +32,37 @@ def drill(options: argparse.Namespace, output: Output) -> int:
         keep=options.keep, kernel=options.kernel, size=options.size * MIB, server_options=list(options.server_option)
     )
     signal.signal(signal.SIGTERM, _as_interrupt)  # so that the throw-away server is cleaned up then too
-    output.say("jupyter pause drill: a throw-away notebook is paused and resumed for real.\n")
-    report = Drill(chosen, lambda check: output.say(check.line())).run()
+    output.say("jupyter pause drill: a throw-away notebook is paused and resumed for real.")
+    report = Drill(chosen, _Teller(output).tell).run()
     report.versions |= {name: found for name in PACKAGES if (found := _version(name))}
     if options.junit:
         _write_junit(report, Path(options.junit))
     output.result(command="drill", ok=report.ok, **report.to_json())
     _say_measured(output, report)
     return 0 if report.ok else 1
+
+
+class _Teller:
+    """Prints each promise as it is decided, under the heading of its part. What was not reached is only counted."""
+
+    HEADINGS: ClassVar = {
+        "in_place": "\nPaused and resumed in place:",
+        "restart": "\nPaused, the server killed, resumed on a new server:",
+        "clean_up": "\nAfterwards:",
+    }
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._told: set[str] = set()
+
+    def tell(self, check: Check) -> None:
+        part = check.name.partition(".")[0]
+        if check.verdict == "not reached":
+            return
+        if part in self.HEADINGS and part not in self._told:
+            self._told.add(part)
+            self._output.say(self.HEADINGS[part])
+        self._output.say(check.line())
 
 
 def _as_interrupt(number: int, frame: Any) -> None:
