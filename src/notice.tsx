@@ -6,7 +6,9 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import { MessageLoop } from '@lumino/messaging';
 import { Signal } from '@lumino/signaling';
+import { Widget } from '@lumino/widgets';
 import React from 'react';
 
 import { formatTime, localeOf } from './format';
@@ -33,6 +35,7 @@ export class NotebookNotice extends ReactWidget {
     options.manager.changed.connect(this._onChanged, this);
     options.panel.sessionContext.kernelChanged.connect(this._onChanged, this);
     this._log.changed.connect(this._onChanged, this);
+    this._observer = new ResizeObserver(() => this._fit());
     this._onChanged();
   }
 
@@ -46,6 +49,7 @@ export class NotebookNotice extends ReactWidget {
     panel.sessionContext.kernelChanged.disconnect(this._onChanged, this);
     this._log.changed.disconnect(this._onChanged, this);
     this._log.dispose();
+    this._observer.disconnect();
     Signal.clearData(this);
     super.dispose();
   }
@@ -67,11 +71,20 @@ export class NotebookNotice extends ReactWidget {
   /** Render the notice. */
   protected override render(): JSX.Element {
     return (
-      <UseSignal signal={this._viewChanged}>
-        {() => this._notice() ?? <></>}
-      </UseSignal>
+      <div ref={this._observe}>
+        <UseSignal signal={this._viewChanged}>
+          {() => this._notice() ?? <></>}
+        </UseSignal>
+      </div>
     );
   }
+
+  private readonly _observe = (node: HTMLDivElement | null): void => {
+    this._observer.disconnect();
+    if (node) {
+      this._observer.observe(node);
+    }
+  };
 
   private _notice(): JSX.Element | null {
     const { actions, manager, panel, trans } = this._options;
@@ -175,6 +188,18 @@ export class NotebookNotice extends ReactWidget {
     );
   }
 
+  /** The layout reads the least height from the style: follow the text when it wraps. */
+  private _fit(): void {
+    const height = this.node.firstElementChild?.getBoundingClientRect().height;
+    const wanted = height ? `${Math.ceil(height)}px` : '';
+    if (this.node.style.minHeight !== wanted) {
+      this.node.style.minHeight = wanted;
+      if (this.parent) {
+        MessageLoop.postMessage(this.parent, Widget.Msg.FitRequest);
+      }
+    }
+  }
+
   private _remaining() {
     const { manager, panel } = this._options;
     const row = manager.row(panel.sessionContext.session?.kernel?.id);
@@ -193,6 +218,7 @@ export class NotebookNotice extends ReactWidget {
 
   private readonly _options: NotebookNotice.IOptions;
   private readonly _log: RequestLog;
+  private readonly _observer: ResizeObserver;
   private readonly _dismissed = new Set<string>();
   private readonly _viewChanged = new Signal<this, void>(this);
 }

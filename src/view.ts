@@ -5,7 +5,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { LabIcon } from '@jupyterlab/ui-components';
-import { errorIcon, kernelIcon } from '@jupyterlab/ui-components';
+import { checkIcon, errorIcon, kernelIcon } from '@jupyterlab/ui-components';
 
 import type { KernelRow, Operation } from './api/records';
 import { formatBytes, formatDuration, localeOf } from './format';
@@ -46,6 +46,17 @@ export function isBusy(row: KernelRow | null): boolean {
     row?.state === 'pausing' ||
     row?.state === 'resuming' ||
     row?.state === 'waiting'
+  );
+}
+
+/**
+ * Whether a kernel has a process that can be looked into.
+ */
+export function hasProcess(row: KernelRow | null): boolean {
+  return (
+    row?.state === 'running' ||
+    row?.state === 'ready' ||
+    row?.state === 'pausing'
   );
 }
 
@@ -194,7 +205,7 @@ export function stateIcon(row: KernelRow | null): LabIcon {
     case 'failed':
       return errorIcon;
     case 'ready':
-      return resumeIcon;
+      return checkIcon;
     default:
       return kernelIcon;
   }

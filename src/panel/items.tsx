@@ -95,27 +95,32 @@ function ItemRow(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { item, trans } = props;
+  const reason = item.reason ? reasonSentence(item.reason, trans) : null;
   return (
-    <tr data-fate={item.fate}>
-      <th scope="row">
-        <span className="jp-Pause-itemName" title={item.name}>
-          {item.name}
-        </span>
-        {item.type && <span className="jp-Pause-type">{item.type}</span>}
-        {item.reason && (
-          <span className="jp-Pause-reason">
-            {reasonSentence(item.reason, trans)}
+    <>
+      <tr data-fate={item.fate}>
+        <th scope="row">
+          <span className="jp-Pause-itemName" title={item.name}>
+            {item.name}
           </span>
-        )}
-      </th>
-      <td className="jp-Pause-size">
-        {formatSize(item.bytes, item.complete, trans)}
-      </td>
-      <td>
-        <span className="jp-Pause-fate" data-fate={item.fate}>
-          {fateName(item.fate, trans)}
-        </span>
-      </td>
-    </tr>
+        </th>
+        <td className="jp-Pause-size">
+          {formatSize(item.bytes, item.complete, trans)}
+        </td>
+        <td>
+          <span className="jp-Pause-fate" data-fate={item.fate}>
+            {fateName(item.fate, trans)}
+          </span>
+        </td>
+      </tr>
+      {(item.type || reason) && (
+        <tr className="jp-Pause-itemDetail">
+          <td colSpan={3}>
+            {item.type && <span className="jp-Pause-type">{item.type}</span>}
+            {reason && <span className="jp-Pause-reason">{reason}</span>}
+          </td>
+        </tr>
+      )}
+    </>
   );
 }

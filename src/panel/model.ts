@@ -11,6 +11,7 @@ import type { IDisposable } from '@lumino/disposable';
 import type { Inventory, KernelRow } from '../api/records';
 import type { CurrentSession } from '../sessions';
 import type { IKernelChange, IPauseManager } from '../tokens';
+import { hasProcess } from '../view';
 
 /**
  * Seconds the server may take for a complete scan when a person asks for one.
@@ -138,8 +139,7 @@ export class PanelModel implements IDisposable {
    */
   async load(wait: number): Promise<void> {
     const kernel = this._session.kernel;
-    const state = this.row?.state;
-    if (!kernel || !state || !Private.hasProcess.has(state)) {
+    if (!kernel || !hasProcess(this.row)) {
       this._emit();
       return;
     }
@@ -213,13 +213,4 @@ export namespace PanelModel {
     /** The session to show. */
     session: CurrentSession;
   }
-}
-
-namespace Private {
-  /** The states in which there is a process to look into. */
-  export const hasProcess = new Set<KernelRow['state']>([
-    'running',
-    'ready',
-    'pausing'
-  ]);
 }

@@ -19,7 +19,13 @@ import { availabilitySentence, errorSentence, noteSentence } from '../messages';
 import { stateName } from '../messages';
 import { sessionName } from '../names';
 import type { IPauseActions } from '../tokens';
-import { actView, isBusy, progressSentence, stateIcon } from '../view';
+import {
+  actView,
+  hasProcess,
+  isBusy,
+  progressSentence,
+  stateIcon
+} from '../view';
 import type { PanelModel } from './model';
 
 /**
@@ -90,7 +96,7 @@ export function Summary(props: {
               {errorSentence(model.error, trans)}
             </p>
           )}
-          {model.inventory && row.state !== 'paused' && (
+          {model.inventory && hasProcess(row) && (
             <Costs model={model} inventory={model.inventory} trans={trans} />
           )}
         </>

@@ -12,6 +12,7 @@ import type { Checkpoint, Inventory, KernelRow } from '../api/records';
 import { formatBytes, localeOf } from '../format';
 import { pausedIcon } from '../icons';
 import type { IPauseActions } from '../tokens';
+import { hasProcess } from '../view';
 import { ItemTable } from './items';
 import { Kept } from './kept';
 import { LossList } from './losses';
@@ -77,7 +78,7 @@ export class PausePanel extends ReactWidget {
   private _content(): JSX.Element {
     const { model, actions, open, trans } = this._options;
     const { inventory, manager, row } = model;
-    const paused = row?.state === 'paused' || row?.state === 'failed';
+    const live = hasProcess(row);
     const checkpoint =
       manager.checkpoints?.find(item => item.id === row?.checkpoint?.id) ??
       null;
@@ -87,10 +88,10 @@ export class PausePanel extends ReactWidget {
           {trans.__('What will be restored')}
         </h2>
         <Summary model={model} actions={actions} trans={trans} />
-        {row && paused && (
+        {row && !live && row.checkpoint && (
           <PausedSections row={row} checkpoint={checkpoint} trans={trans} />
         )}
-        {row?.last_resume && !paused && (
+        {row?.last_resume && live && (
           <Section
             key="resumed"
             title={trans.__('The last resume')}
@@ -99,7 +100,7 @@ export class PausePanel extends ReactWidget {
             <ResumedReport report={row.last_resume} trans={trans} />
           </Section>
         )}
-        {row && !paused && inventory && (
+        {row && live && inventory && (
           <LiveSections inventory={inventory} trans={trans} />
         )}
         <Section

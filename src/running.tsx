@@ -12,10 +12,11 @@ import { deleteIcon, closeIcon } from '@jupyterlab/ui-components';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
+import React from 'react';
 
 import type { Checkpoint, KernelRow } from './api/records';
 import { formatBytes, formatTime, localeOf } from './format';
-import { pausedIcon } from './icons';
+import { pausedIcon, resumeIcon } from './icons';
 import { sessionName } from './names';
 import type { IPauseActions, IPauseManager } from './tokens';
 import { isPaused } from './view';
@@ -144,6 +145,36 @@ export namespace PausedSessions {
   }
 }
 
+/**
+ * The name of an item with the button that resumes it.
+ */
+function ResumeLabel(props: {
+  name: string;
+  title: string;
+  disabled: boolean;
+  onClick: () => void;
+}): JSX.Element {
+  return (
+    <span className="jp-Pause-runningLabel">
+      <span className="jp-Pause-runningName">{props.name}</span>
+      <button
+        type="button"
+        className="jp-Pause-iconButton"
+        title={props.title}
+        aria-label={props.title}
+        disabled={props.disabled}
+        onClick={event => {
+          // The item opens the notebook on a click.
+          event.stopPropagation();
+          props.onClick();
+        }}
+      >
+        <resumeIcon.react tag="span" width="16px" height="16px" />
+      </button>
+    </span>
+  );
+}
+
 namespace Private {
   /** A paused session. */
   export class SessionItem implements IRunningSessions.IRunningItem {
@@ -173,24 +204,30 @@ namespace Private {
       return pausedIcon;
     }
 
-    label(): string {
-      return sessionName(this._row, this._options.trans);
+    label(): JSX.Element {
+      const { actions, trans } = this._options;
+      const name = sessionName(this._row, trans);
+      return (
+        <ResumeLabel
+          name={name}
+          title={trans.__('Resume %1', name)}
+          disabled={this._row.reason?.code === 'session_held'}
+          onClick={() => void actions.resume(this._row.id)}
+        />
+      );
     }
 
     labelTitle(): string {
       const { trans } = this._options;
+      const locale = localeOf(trans);
       return trans.__(
-        '%1\nPaused since %2. Click to open it; Resume is offered there.',
+        '%1\nPaused since %2, %3 on disk. Click to open it.',
         this._row.path ?? this._row.name ?? '',
-        formatTime(this._row.since, localeOf(trans))
+        formatTime(this._row.since, locale),
+        this._row.checkpoint
+          ? formatBytes(this._row.checkpoint.bytes, locale)
+          : trans.__('nothing')
       );
-    }
-
-    detail(): string {
-      const { trans } = this._options;
-      return this._row.checkpoint
-        ? formatBytes(this._row.checkpoint.bytes, localeOf(trans))
-        : '';
     }
 
     private async _shutdown(): Promise<void> {
@@ -236,26 +273,30 @@ namespace Private {
       return this._checkpoint.damaged ? deleteIcon : pausedIcon;
     }
 
-    label(): string {
-      const { trans } = this._options;
-      return this._checkpoint.path
-        ? PathExt.basename(this._checkpoint.path)
-        : trans.__('unknown notebook');
+    label(): JSX.Element {
+      const { actions, trans } = this._options;
+      const { id, path, damaged, signature_ok } = this._checkpoint;
+      const name = path ? PathExt.basename(path) : trans.__('unknown notebook');
+      return (
+        <ResumeLabel
+          name={trans.__('%1 (checkpoint)', name)}
+          title={trans.__('Resume the checkpoint of %1', name)}
+          disabled={!!damaged || !signature_ok}
+          onClick={() => void actions.resumeCheckpoint(id, path)}
+        />
+      );
     }
 
     labelTitle(): string {
       const { trans } = this._options;
       return trans.__(
-        '%1\nCheckpoint from %2. Click to open the notebook; Resume is offered there.',
+        '%1\nCheckpoint from %2, %3. Click to open the notebook.',
         this._checkpoint.path ?? '',
         this._checkpoint.created
           ? formatTime(this._checkpoint.created, localeOf(trans))
-          : trans.__('an unknown time')
+          : trans.__('an unknown time'),
+        formatBytes(this._checkpoint.bytes, localeOf(trans))
       );
-    }
-
-    detail(): string {
-      return formatBytes(this._checkpoint.bytes, localeOf(this._options.trans));
     }
 
     private readonly _checkpoint: Checkpoint;
