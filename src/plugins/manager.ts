@@ -60,6 +60,12 @@ export const managerPlugin: JupyterFrontEndPlugin<IPauseManager> = {
     app.serviceManager.connectionFailure.connect(() => {
       void manager.refresh();
     });
+    // A kernel that this page just started has no row yet.
+    app.serviceManager.kernels.runningChanged.connect((_, kernels) => {
+      if (kernels.some(({ id }) => manager.row(id) === null)) {
+        void manager.refresh();
+      }
+    });
     return manager;
   }
 };
