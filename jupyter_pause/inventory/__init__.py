@@ -61,10 +61,10 @@ async def build_inventory(
     on_device = [item for item in ram if item.details.get("device")]
     ram = [item for item in ram if not item.details.get("device")]
     taken_at = _time((reply or {}).get("taken_at")) or clock.now()
-    if reply is None and pid is not None:
-        ram = [
-            InventoryItem(name="variables", kind="data", complete=False, fate="unknown", reason="kernel_not_answering")
-        ]
+    if pid is not None and (reply is None or reply.get("problem")):
+        # A scan that failed says nothing about what is there: never an empty list.
+        why = str(reply["problem"]) if reply is not None else "kernel_not_answering"
+        ram = [*ram, InventoryItem(name="variables", kind="data", complete=False, fate="unknown", reason=why)]
     return Inventory(
         kernel=kernel_id,
         taken_at=taken_at,

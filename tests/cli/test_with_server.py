@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 import yaml
 
 import jupyter_pause
-from tests.harness import TOKEN, HttpError, ServerProcess, until
+from tests.harness import TOKEN, ServerProcess, free_port, until
 
 from .conftest import CommandLine, Terminal
 
@@ -288,16 +290,28 @@ def test_by_url_and_token(tmp_path: Path, base_url: str) -> None:
 
 
 def test_a_server_without_the_extension_is_4(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path, options=["--ServerApp.jpserver_extensions={'jupyter_pause': False}"])
+    prepared = ServerProcess(tmp_path)
+    words = ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={free_port()}"]
+    off = "--ServerApp.jpserver_extensions={'jupyter_pause': False}"
+    with (tmp_path / "server.log").open("wb") as log:
+        plain = subprocess.Popen(
+            [sys.executable, "-m", "jupyter_server", *words, off],
+            env=prepared.env,
+            cwd=prepared.root,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
     try:
-        server.start()
-        with pytest.raises(HttpError):
-            server.api("GET", "state")
-        done = CommandLine(server.env, server.root)("status")
-        assert done.code == 4
-        assert "without jupyter-pause" in done.err
+        line = CommandLine(prepared.env, prepared.root)
+        done = until(
+            lambda: (found := line("status", "--json")).code == 4 and "installed" in found.out and found, "404"
+        )
+        assert done.json["error"]["code"] == "not_installed"
+        assert "without jupyter-pause" in done.json["error"]["message"]
     finally:
-        server.clean_up()
+        plain.kill()
+        plain.wait()
 
 
 def test_a_failed_resume_says_so(server: ServerProcess, line: CommandLine) -> None:

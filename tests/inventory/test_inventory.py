@@ -181,6 +181,13 @@ async def test_a_kernel_that_does_not_answer_is_unknown_not_empty(tmp_path: Path
     assert found.estimate.pause_seconds is None
 
 
+async def test_a_scan_that_failed_is_unknown_not_empty(tmp_path: Path, program: Program) -> None:
+    reply = {"variables": [], "complete": False, "problem": "RuntimeError: odd"}
+    found = await build(tmp_path, reply, program.process.pid)
+    assert [(item.fate, item.reason) for item in found.ram] == [("unknown", "RuntimeError: odd")]
+    assert found.estimate.bytes is None
+
+
 async def test_a_file_system_that_blocks_leaves_unknown_and_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
