@@ -130,6 +130,7 @@ class Agent:
 
         skip_env = request.get("skip_env") or self.files.server().get("skip_env")
         state = interpreter.describe(self.shell, self.baseline, skip_env)
+        state["background"] = self.inventory.background_losses() if self.inventory is not None else []
         namespace = self.shell.user_ns
         namespace[history.NAME] = history.collect(self.shell)
         try:
@@ -145,6 +146,8 @@ class Agent:
         finally:
             namespace.pop(history.NAME, None)
         result.setdefault("not_stored", state["env"]["not_stored"])
+        if result["status"] == "ok":
+            result["losses"] = result["losses"] + state["background"]
         return result
 
     # --- cells that were not run --------------------------------------------------------------------------------

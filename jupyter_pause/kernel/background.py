@@ -16,9 +16,12 @@ import sys
 import threading
 from typing import Any, Iterator
 
+from . import interpreter
+
 #: Threads of these packages serve the kernel itself.
 _OWN_PACKAGES = ("ipykernel", "IPython", "zmq", "tornado", "jupyter_", "debugpy", "_pydev", "pydevd")
 _OWN_THREADS = ("jupyter_pause", "IOPub", "Control", "Heartbeat", "Shell channel", "subshell-", "pyzmq", "pydevd")
+_PROCESS_PACKAGES = ("subprocess", "multiprocessing", "asyncio")
 _TCP_LISTEN = "0A"
 
 
@@ -37,18 +40,38 @@ class Background:
 
     def threads(self) -> list[dict[str, Any]]:
         """Threads started since, as inventory items; `details.own` is True where the notebook's code runs in it."""
-        items = []
+        return [item for _, item in self._found_threads()]
+
+    def tasks(self) -> list[dict[str, Any]]:
+        """asyncio tasks of the notebook's code that are still pending, as inventory items."""
+        return [item for _, item in self._found_tasks()]
+
+    def losses(self, values: list[Any]) -> list[dict[str, Any]]:
+        """What a person would miss although no variable stands for it; `values` are the variables' values."""
+        named = {id(value) for value in values}
+        pids = {
+            getattr(value, "pid", None) for value in values if type(value).__module__.startswith(_PROCESS_PACKAGES)
+        }
+        items = [item for found, item in self._found_threads() + self._found_tasks() if id(found) not in named]
+        items += [item for item in self.processes() or () if item["details"]["pid"] not in pids]
+        return [
+            interpreter.loss(item["name"], item["name"], item["type"] or item["kind"], item["reason"])
+            for item in items
+            if item["details"]["own"]
+        ]
+
+    def _found_threads(self) -> list[tuple[Any, dict[str, Any]]]:
+        found = []
         for thread in threading.enumerate():
             package = type(thread).__module__ or ""
             if thread in self._threads or package.startswith(_OWN_PACKAGES) or thread.name.startswith(_OWN_THREADS):
                 continue
             own = package == "__main__" or getattr(getattr(thread, "_target", None), "__module__", "") == "__main__"
             reason = "A thread ends with the process; start it again after the resume."
-            items.append(_item(thread.name, "thread", reason, "threading.Thread", own=own))
-        return items
+            found.append((thread, _item(thread.name, "thread", reason, "threading.Thread", own=own)))
+        return found
 
-    def tasks(self) -> list[dict[str, Any]]:
-        """asyncio tasks of the notebook's code that are still pending, as inventory items."""
+    def _found_tasks(self) -> list[tuple[Any, dict[str, Any]]]:
         loop = getattr(getattr(self._kernel, "io_loop", None), "asyncio_loop", None)
         if loop is None:
             return []
@@ -56,7 +79,7 @@ class Background:
             tasks = asyncio.all_tasks(loop)
         except RuntimeError:  # the set changed under us, again and again
             return []
-        items = []
+        found = []
         for task in tasks:
             frame = getattr(task.get_coro(), "cr_frame", None)
             if frame is None or frame.f_globals.get("__name__") != "__main__":
@@ -65,8 +88,8 @@ class Background:
                 continue  # a cell that awaits
             reason = "An asyncio task ends with the process; start it again after the resume."
             name = "{} ({})".format(task.get_name(), frame.f_code.co_name)
-            items.append(_item(name, "task", reason, "asyncio.Task", own=True))
-        return items
+            found.append((task, _item(name, "task", reason, "asyncio.Task", own=True)))
+        return found
 
     # --- under and around the process ---------------------------------------------------------------------------
 
@@ -114,16 +137,6 @@ class Background:
             item["fate"] = "unknown"  # a file object in a variable is reopened; a bare descriptor is not
             items.append(item)
         return items
-
-
-def losses(items: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
-    """Those of the items that a person would miss, in the form of losses."""
-    return [
-        {"name": item["name"], "path": item["name"], "type": item["type"] or item["kind"], "reason": item["reason"],
-         "cell": None}
-        for item in items or ()
-        if item["details"].get("own")
-    ]  # fmt: skip
 
 
 def _item(name: str, kind: str, reason: str | None, type_name: str | None, **details: Any) -> dict[str, Any]:

@@ -90,10 +90,8 @@ class Inventory:
 
     def background_losses(self) -> list[dict[str, Any]]:
         """Losses that no variable stands for: a person's threads, tasks and child processes."""
-        found = []
-        for name in ("threads", "tasks", "processes"):
-            found.extend(background.losses(getattr(self._background, name)()))
-        return found
+        shell = self._agent.shell
+        return self._background.losses(list(shell.user_ns.values()) if shell is not None else [])
 
     def _shallow(self) -> dict[str, Any]:
         """Names, types and the sizes that can be had without looking inside; fates are unknown until scanned."""

@@ -67,25 +67,26 @@ def _load(agent: Agent, request: dict[str, Any]) -> dict[str, Any]:
     if agent.shell is None:
         raise LoadError("not_ipython", "This kernel is not an IPython kernel, so no variables can be put back.")
     agent.register_cloudpickle()
-    from . import layout, revive
+    from . import revive
 
-    secret = files.read_secret(request["secret_file"])
-    # Imports in the checkpoint need the search path, environment and directory first. The signature is checked here,
-    # and once more by the engine: nothing in an unsigned manifest is believed.
-    state = layout.read_signed_manifest(request["checkpoint"], secret).get("interpreter") or {}
     skip_env = agent.files.server().get("skip_env")
-    losses = interpreter.apply_before(agent.shell, state, skip_env)
-    namespace = agent.shell.user_ns
-    result = dict(revive.load(request["checkpoint"], namespace, secret=secret))
-    result.pop("interpreter", None)
+    losses: list[dict[str, Any]] = []
+
+    def prepare(state: dict[str, Any]) -> None:
+        losses.extend(interpreter.apply_before(agent.shell, state, skip_env))
+
+    result: dict[str, Any] = revive.load(
+        request["checkpoint"], agent.shell.user_ns, secret=files.read_secret(request["secret_file"]), prepare=prepare
+    )
     if result.get("status") != "ok":
         raise LoadError(result.get("code") or "load_failed", result.get("message") or "The checkpoint did not load.")
+    state = result.pop("interpreter")
     _restore_history(agent.shell, state)
     losses += interpreter.apply_after(agent.shell, state)
-    result["losses"] = list(result.get("losses") or []) + losses
-    result["variables"] = [item for item in result.get("variables") or [] if item["name"] != history.NAME]
+    losses += state.get("background") or []
+    result["losses"] = result["losses"] + losses
     result["execution_count"] = agent.shell.execution_count
-    if losses and result.get("outcome") == "restored":
+    if losses and result["outcome"] == "restored":
         result["outcome"] = "partial"
     return result
 

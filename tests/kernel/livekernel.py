@@ -207,6 +207,29 @@ class LiveKernel:
         self._drain()
         return message in self._replies
 
+    def begin(self, code: str) -> str:
+        """Queue a cell and wait until its code runs (an interrupt before that would hit ipykernel, not the cell)."""
+        message = self.send("print('running', flush=True)\n" + code)
+
+        def runs() -> bool:
+            self._drain()
+            return any(m["msg_type"] == "stream" for m in self._messages.get(message, []))
+
+        until(runs, "the cell runs")
+        return message
+
+    def interrupt(self, message: str) -> None:
+        """Interrupt the running cell until it has ended."""
+
+        def ended() -> bool:
+            if not self.replied(message):
+                self.manager.interrupt_kernel()
+                time.sleep(0.2)
+            return self.replied(message)
+
+        until(ended, "the cell was interrupted")
+        self.answer(message)
+
     def control(self, limit: float = LIMIT, **content: Any) -> dict[str, Any]:
         """Ask our code on the control channel; the reply's content."""
         message = self.client.session.msg("jupyter_pause_control", content)
