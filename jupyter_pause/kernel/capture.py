@@ -20,7 +20,7 @@ import types
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-from . import arrays, fingerprint, layout, losses, packages, randomness, regions
+from . import arrays, deeppickler, fingerprint, layout, losses, packages, randomness, regions
 from .context import live_namespace, make_tombstone
 from .deep import Deep
 from .reducing import ATOMS, PROTOCOL, Lost, Reducer, reason_of
@@ -180,15 +180,15 @@ class Dump:
         memo[id(namespace)] = (index, namespace)
         self.pickler.memo = memo
 
-    def variable(self, record: Record, as_lost: Optional[str]) -> None:
-        """Write one frame. Raises Failed, Cancelled, OSError."""
+    def variable(self, record: Record, as_lost: Optional[str], deep: bool) -> None:
+        """Write one frame; `deep` takes the pickler for deep nesting. Raises Failed, Cancelled, OSError."""
         watch, pickler = self._watch, self.pickler
         watch.variable = record.name
         watch.check()
         lost, revived, first = len(pickler.lost), len(pickler.revived), len(self.buffers)
         value = _Replaced(pickler, record.value, as_lost) if as_lost is not None else record.value
         try:
-            pickler.dump((frame_mark(record.name), value))
+            self._dump((frame_mark(record.name), value), deep)
         except (Cancelled, OSError):
             raise
         except Exception as error:
@@ -198,6 +198,15 @@ class Dump:
         record.lost = pickler.lost[lost:]
         record.revived = pickler.revived[revived:]
         record.bytes = self.writer.frames[record.frame]["bytes"]
+
+    def _dump(self, value: Any, deep: bool) -> None:
+        if not deep:
+            self.pickler.dump(value)
+            return
+        pickler = self.pickler
+        slow = deeppickler.DeepPickler(self.writer, pickler.memo.copy(), pickler._take, pickler.reducer_override)
+        slow.dump(value)
+        pickler.memo = slow.memo  # type: ignore[assignment]
 
     def close(self, sync: bool) -> None:
         """Close the file."""
@@ -224,6 +233,12 @@ def is_internal(name: str) -> bool:
     return name in INTERNAL or name.startswith(INTERNAL_PREFIX)
 
 
+def items_to_keep(namespace: Dict[str, Any], hidden: Set[str]) -> List[Tuple[str, Any]]:
+    """Names and values in the order in which they are saved, scanned and loaded."""
+    items = [(name, value) for name, value in list(namespace.items()) if isinstance(name, str)]
+    return sorted([item for item in items if item[0] not in hidden or is_internal(item[0])], key=_order)
+
+
 class Capture:
     """All of one capture; `run` does it."""
 
@@ -244,14 +259,11 @@ class Capture:
         self._blacklist: Dict[int, str] = {}
         self._kept_alive: List[Any] = []
         self._tries: Dict[str, int] = {}
+        self._nested: Set[str] = set()
 
     def run(self, hidden: Set[str], watch: Watch) -> Dict[str, Any]:
         """Write everything; returns what ``result.json`` says of a success. Raises Cancelled, NoRoom, OSError."""
-        records = [
-            Record(name, value)
-            for name, value in sorted(list(self._namespace.items()), key=_order)
-            if isinstance(name, str) and (name not in hidden or is_internal(name))
-        ]
+        records = [Record(name, value) for name, value in items_to_keep(self._namespace, hidden)]
         watch.total = _rough_size(records)
         with _quiet():
             dump = self._deep.run(lambda: self._frames(records, watch))
@@ -279,7 +291,7 @@ class Capture:
             try:
                 dump.begin()
                 for record in records:
-                    dump.variable(record, self._as_lost.get(record.name))
+                    dump.variable(record, self._as_lost.get(record.name), record.name in self._nested)
                 return dump
             except Failed as failure:
                 self._learn(failure, attempt)
@@ -298,6 +310,9 @@ class Capture:
         changed = isinstance(failure.error, RuntimeError) and "changed" in str(failure.error)
         if changed and self._tries[name] < 3:
             return  # a thread changed something while it was written: try again
+        if isinstance(failure.error, RecursionError) and deeppickler.NEEDED and name not in self._nested:
+            self._nested.add(name)
+            return
         reason = str(failure)
         if isinstance(failure.error, (RecursionError, MemoryError)):
             reason = (

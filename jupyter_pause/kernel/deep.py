@@ -19,6 +19,14 @@ STACKS = (1 << 30, 1 << 28, 1 << 26)
 PER_LEVEL = 4096
 
 
+#: From Python 3.12 on, calls from Python to Python need no stack, and C code has a limit of its own.
+PYTHON_LEVELS = 1_000_000
+
+
+def _levels(stack: int) -> int:
+    return PYTHON_LEVELS if sys.version_info >= (3, 12) else stack // PER_LEVEL
+
+
 class Deep:
     """Calls a function on a thread with a large stack and a recursion limit that fits it."""
 
@@ -47,7 +55,7 @@ class Deep:
             self._alone = True
             return work()
         try:
-            sys.setrecursionlimit(max(limit, stack // PER_LEVEL))
+            sys.setrecursionlimit(max(limit, _levels(stack)))
             self._go.set()
             self._serve()
         finally:

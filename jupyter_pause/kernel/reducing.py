@@ -377,7 +377,7 @@ def children(value: Any, reducer: Reducer) -> List[Tuple[str, Any]]:
     """What the pickler would visit inside an object, each with the path suffix that leads to it."""
     cls = type(value)
     if cls is dict:
-        return [("[%s]" % _key(key), item) for key, item in list(value.items())] + [
+        return [("[%s]" % key_text(key), item) for key, item in list(value.items())] + [
             (".keys()", k) for k in list(value) if type(k) not in ATOMS
         ]
     if cls in (list, tuple):
@@ -408,7 +408,8 @@ def children(value: Any, reducer: Reducer) -> List[Tuple[str, Any]]:
     return _inside_recipe(value, reducer)
 
 
-def _key(key: Any) -> str:
+def key_text(key: Any) -> str:
+    """A dictionary key inside a path."""
     if type(key) is str:
         return '"%s"' % (key if len(key) <= 60 else key[:57] + "...").replace('"', '\\"')
     return repr(key) if type(key) in (int, bool, float, bytes, type(None)) else "..."
@@ -459,9 +460,13 @@ def _inside_revived(value: Any) -> List[Tuple[str, Any]]:
 
 def _inside_recipe(value: Any, reducer: Reducer) -> List[Tuple[str, Any]]:
     try:
-        recipe = reducer.look(value)
+        return inside_recipe(value, reducer.look(value))
     except (Lost, RecursionError):
         return []
+
+
+def inside_recipe(value: Any, recipe: Any) -> List[Tuple[str, Any]]:
+    """What a recipe refers to, with path suffixes."""
     if not isinstance(recipe, tuple):
         return []
     arguments = recipe[1]
@@ -487,5 +492,5 @@ def _inside_items(value: Any, recipe: Tuple[Any, ...]) -> List[Tuple[str, Any]]:
     if len(recipe) > 3 and recipe[3] is not None:
         found += [("[%d]" % index, item) for index, item in enumerate(recipe[3])]
     if len(recipe) > 4 and recipe[4] is not None:
-        found += [("[%s]" % _key(key), item) for key, item in recipe[4]]
+        found += [("[%s]" % key_text(key), item) for key, item in recipe[4]]
     return found

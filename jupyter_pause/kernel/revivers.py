@@ -472,6 +472,8 @@ class _Sqlite(Reviver):
 
 
 def _database_bytes(connection: Any, folder: str) -> bytes:
+    if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
+        return b""  # nothing was ever written to it
     if hasattr(connection, "serialize"):
         return bytes(connection.serialize())
     import sqlite3  # Python before 3.11 copies through a file
@@ -698,7 +700,7 @@ def make_database(data: bytes, isolation: Any, row_factory: Any, text_factory: A
     import tempfile
 
     connection = sqlite3.connect(":memory:")
-    if hasattr(connection, "deserialize"):
+    if data and hasattr(connection, "deserialize"):
         connection.deserialize(data)
     elif data:
         with tempfile.TemporaryDirectory() as folder:
