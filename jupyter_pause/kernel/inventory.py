@@ -14,7 +14,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable
 
-from . import background, cells, history, interpreter
+from . import background, history
 
 if TYPE_CHECKING:
     from .agent import Agent
@@ -146,6 +146,7 @@ class Inventory:
 
         agent = self._agent
         if self._scanner is None or self._scanned_cells != agent.gate.cells_run:
+            agent.register_cloudpickle()
             self._scanner = scan.Scanner(agent.shell.user_ns, agent.hidden())
             self._scanned_cells = agent.gate.cells_run
         scanner, number = self._scanner, self._scanned_cells
@@ -159,6 +160,7 @@ class Inventory:
         """A complete scan on the calling (main) thread, for `%pause` inside its own cell; the same shape."""
         from . import scan
 
+        self._agent.register_cloudpickle()
         scanner = scan.Scanner(self._agent.shell.user_ns, self._agent.hidden())
         while not scanner.step(3600.0):
             pass
@@ -166,9 +168,7 @@ class Inventory:
 
     def _result(self, scanner: Any) -> dict[str, Any]:
         found = scanner.result()
-        losses = list(found.get("losses") or [])
-        add_cells(losses, interpreter.history_of(self._agent.shell))
-        return _scan(list(found.get("variables") or []), losses, complete=True)
+        return _scan(found["variables"], found["losses"], complete=True)
 
     def _finish(self, result: dict[str, Any]) -> None:
         self._scanner = None
@@ -194,15 +194,6 @@ class _Waiter:
         send, self._send = self._send, None
         if send is not None:
             send(answer)
-
-
-def add_cells(losses: list[dict[str, Any]], past: list[Any]) -> None:
-    """Fill in, where it can be known, the number of the cell that made each lost variable."""
-    unknown = {loss["name"] for loss in losses if loss.get("cell") is None}
-    found = cells.cells_binding(unknown, past) if unknown else {}
-    for loss in losses:
-        if loss.get("cell") is None:
-            loss["cell"] = found.get(loss["name"])
 
 
 def _scan(
