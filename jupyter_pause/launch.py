@@ -33,7 +33,7 @@ _LAUNCHERS = frozenset({"ipykernel_launcher", "ipykernel"})
 #: Letters of Python's options that take no value (a cluster of them may end in `m`).
 _FLAGS = frozenset("bBdEhiIOPqRsSuvVx?")
 
-EventKind = Literal["launched", "adopted", "restarted", "paused", "resumed", "resume_failed", "ended"]
+EventKind = Literal["launched", "adopted", "restarted", "paused", "resuming", "resumed", "resume_failed", "ended"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,8 @@ class LaunchSettings:
     adoptions: dict[str, Adoption] = field(default_factory=dict)
     #: Asked in a thread when a process is found dead: did it save itself before it went (the kernel's watchdog)?
     saved_itself: Callable[[str, int], bool] | None = None
+    #: Asked in a thread before a process is launched for a paused session: is it still this server's?
+    may_resume: Callable[[str], bool] | None = None
 
 
 _settings: LaunchSettings | None = None

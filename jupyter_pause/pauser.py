@@ -131,6 +131,8 @@ class Pauser:
         self._last_progress_event = 0.0
         self._last_resume: ResumeReport | None = None
         self._stopping = False
+        #: Kernels at the last tick, with the code of what stands in the way of pausing them.
+        self._seen: dict[str, str | None] = {}
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -571,7 +573,7 @@ class Pauser:
         return await self._resume_checkpoint(request)
 
     async def _resume_kernel(self, kernel_id: str, request: ResumeRequest) -> Operation:
-        self._require_not_held(kernel_id)
+        await self._require_not_held(kernel_id)
         provisioner = self.provisioner(kernel_id)
         entry = self._entry(kernel_id)
         if kernel_id in self._by_kernel:
@@ -596,12 +598,16 @@ class Pauser:
         self._launch(operation, self._resume_one(operation, kernel_id, checkpoint_id))
         return operation.snapshot()
 
-    def _require_not_held(self, kernel_id: str) -> None:
+    async def _require_not_held(self, kernel_id: str) -> None:
+        """A session that another server held is taken over now, if that server is gone."""
         if kernel_id in self.kernel_manager:
             return
-        if any(r.kernel_id == kernel_id and r.state == "paused" for r in self.owner.sessions()):
+        if not any(r.kernel_id == kernel_id for r in await asyncio.to_thread(self.owner.sessions)):
+            raise PauseError("kernel_not_found")
+        adopted = await self.owner.adopt(kernel_id)
+        if adopted is None:
             raise PauseError("session_held")
-        raise PauseError("kernel_not_found")
+        await self.take_over(adopted)
 
     async def _resume_checkpoint(self, request: ResumeRequest) -> Operation:
         """A checkpoint without its kernel: a new session that begins paused, then is resumed like any other."""
@@ -801,6 +807,12 @@ class Pauser:
                 continue
             if entry.state == "ready":
                 self._note_first_use(kernel_id)
+        seen = {
+            k: reason.code if (reason := self._not_pausable(k)) else None for k in self.kernel_manager.list_kernel_ids()
+        }
+        if seen != self._seen:
+            self._seen = seen
+            self.announce()
 
     async def pause_all_for_exit(self, timeout: float) -> None:
         """Setting `on_exit: checkpoint`: pause everything that can be paused, within `timeout` seconds."""

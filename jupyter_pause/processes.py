@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 from dataclasses import dataclass, field
 
@@ -17,6 +18,9 @@ from .clock import SYSTEM_CLOCK, Clock
 #: Two start times closer than this (seconds) are the same: they are computed from the boot time, which the system
 #: corrects a little when its clock is set. No system gives a pid away again that quickly.
 START_TIME_TOLERANCE = 2.0
+
+_BOOTSTRAP = os.path.join("jupyter_pause", "kernel", "bootstrap.py")
+_CONNECTION_FILE = re.compile(r"(?:^|[/\\])kernel-([A-Za-z0-9_-]+)\.json$")
 
 
 def start_time(pid: int) -> float | None:
@@ -42,20 +46,24 @@ def is_same_process(pid: int | None, started: float | None) -> bool:
         return False
 
 
-def find_by_argument(needle: str) -> psutil.Process | None:
-    """A live process of this user with an argument that ends in `needle`, else None. Slow: use a thread."""
+def kernels_alive() -> dict[str, int]:
+    """Kernels of this user that run under our bootstrap now: kernel id to pid. Slow: call through a thread."""
+    found: dict[str, int] = {}
     uid = os.getuid() if hasattr(os, "getuid") else None
     for process in psutil.process_iter():
         try:
             if uid is not None and process.uids().real != uid:
                 continue
-            if process.status() != psutil.STATUS_ZOMBIE and any(
-                argument.endswith(needle) for argument in process.cmdline()
-            ):
-                return process
+            command = process.cmdline()
+            if process.status() == psutil.STATUS_ZOMBIE or not any(a.endswith(_BOOTSTRAP) for a in command[:16]):
+                continue
         except (psutil.Error, OSError):
             continue
-    return None
+        for argument in command:
+            name = _CONNECTION_FILE.search(argument)
+            if name is not None:
+                found[name[1]] = process.pid
+    return found
 
 
 @dataclass

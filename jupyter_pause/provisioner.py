@@ -44,10 +44,12 @@ _PING = 0.5
 
 
 class ProvisionerError(Exception):
-    """Pausing or resuming is not possible now; `code` is stable: `not_pausable`, `not_paused`, `kernel_dead`."""
+    """Pausing or resuming is not possible now; `code` is stable: `not_pausable`, `not_paused`, `session_held`,
+    `kernel_dead`."""
 
     def __init__(self, code: str) -> None:
         self.code = code
+        self.params: dict[str, object] = {}
         super().__init__(code)
 
 
@@ -135,7 +137,7 @@ class PauseProvisioner(LocalProvisioner):
             self._reason_code = "extension_off"
             return await super().pre_launch(**kwargs)
         self._adoption = settings.adoptions.pop(self.kernel_id, None)
-        if self._adoption is not None:
+        if self._adoption is not None and self._adoption.connection_info:
             self._take_connection(self._adoption)
         self._environ = dict(os.environ)
         kwargs = await super().pre_launch(**kwargs)
@@ -253,13 +255,13 @@ class PauseProvisioner(LocalProvisioner):
         if adoption.pid is not None and adoption.connection_file is not None:
             km.connection_file = adoption.connection_file  # a live kernel's files lie beside it
         km.load_connection_info(dict(adoption.connection_info))
-        self.session_path = adoption.path
         if km.transport == "tcp" and km.cache_ports:
             LocalPortCache.instance().currently_used_ports.update(km.ports)
             self.ports_cached = True
 
     async def _take_over(self, adoption: Adoption, kwargs: dict[str, Any]) -> Any:
         self.cwd = kwargs.get("cwd", Path.cwd())
+        self.session_path = adoption.path
         if adoption.pid is not None and adoption.pid_start_time is not None:
             await self._attach(adoption.pid, adoption.pid_start_time)
         else:
@@ -365,11 +367,16 @@ class PauseProvisioner(LocalProvisioner):
     async def reclaim(self, load_file: dict[str, Any] | None) -> None:
         """Launch a process on the same connection file, ports and key; it loads what `load_file` says, then serves.
 
-        Until `settle()` the kernel counts as resuming. Raises ProvisionerError `not_paused`, `not_pausable` (the
-        kernel specification was changed meanwhile) or what launching raises; the kernel is then still paused.
+        Until `settle()` the kernel counts as resuming. Raises ProvisionerError `not_paused`, `session_held` (by
+        another server), `not_pausable` (the kernel specification was changed meanwhile) or what launching raises; the
+        kernel is then still paused.
         """
         if not self.paused:
             raise ProvisionerError("not_paused")
+        settings = launch.launch_settings()
+        may_resume = settings.may_resume if settings is not None else None
+        if may_resume is not None and not await asyncio.to_thread(may_resume, self.kernel_id):
+            raise ProvisionerError("session_held")
         km = self._km
         path = launch.load_file(km.connection_file, self.kernel_id)
         try:
@@ -387,6 +394,7 @@ class PauseProvisioner(LocalProvisioner):
             await self._still_paused()
             raise
         self.paused, self.resuming = False, True
+        self._notify("resuming")
         self._marks.expect_answer()
         self._watch = asyncio.get_running_loop().create_task(self._watch_start())
 
@@ -558,9 +566,9 @@ def configure_default_provisioner(server_app: Any) -> str | None:
     return None
 
 
-def uses_pause_provisioner(kernel_spec: Any) -> bool:
-    """Whether a kernel of this specification would get our provisioner."""
-    factory = KernelProvisionerFactory.instance()
+def uses_pause_provisioner(kernel_spec: Any, kernel_manager: Any) -> bool:
+    """Whether a kernel of this specification would get our provisioner from this (multi) kernel manager."""
+    factory = KernelProvisionerFactory.instance(parent=kernel_manager)
     stanza = (kernel_spec.metadata or {}).get("kernel_provisioner") or {}
     name = stanza.get("provisioner_name") or factory.default_provisioner_name
     return bool(name == PROVISIONER_NAME)

@@ -322,3 +322,5 @@ class SessionRecord(BaseModel):
     pid: int | None = None
     pid_start_time: float | None = None
     cause: str | None = None
+    #: The process `pid` was only loading the checkpoint: nothing was proven, nothing of it is worth keeping.
+    resuming: bool = False

@@ -56,13 +56,21 @@ class HttpError(Exception):
 class ServerProcess:
     """One server over the folders below `base`; several may share them."""
 
-    def __init__(self, base: Path, *, options: list[str] | None = None, base_url: str = "/") -> None:
+    def __init__(
+        self,
+        base: Path,
+        *,
+        options: list[str] | None = None,
+        base_url: str = "/",
+        extensions: dict[str, bool] | None = None,
+    ) -> None:
         self.base = base
         self.root = base / "root"
         self.checkpoints = base / "data" / "jupyter_pause"
         self.runtime = base / "runtime"
         self._options = options or []
         self._base_url = base_url
+        self._extensions = extensions or {"jupyter_pause": True}
         self.port = 0
         self.process: subprocess.Popen[bytes] | None = None
         for folder in (self.root, base / "config", base / "data", self.runtime):
@@ -96,7 +104,7 @@ class ServerProcess:
                 f"--ServerApp.root_dir={self.root}",
                 f"--ServerApp.base_url={self._base_url}",
                 f"--IdentityProvider.token={TOKEN}",
-                "--ServerApp.jpserver_extensions={'jupyter_pause': True}",
+                f"--ServerApp.jpserver_extensions={self._extensions}",
                 "--PauseApp.save_timeout=0.5",
                 *self._options,
             ],

@@ -57,7 +57,7 @@ async def test_websocket_kernel_and_session_stay_and_a_cell_sent_meanwhile_is_an
     sessions = json.loads((await bench.fetch("api", "sessions")).body)
     assert [s["kernel"]["id"] for s in sessions] == [kernel]
     assert await frontend.run("print(1 + 1)") == "2"
-    assert bench.kinds() == ["launched", "paused", "resumed"]
+    assert bench.kinds() == ["launched", "paused", "resuming", "resumed"]
     assert bench.manager(kernel).execution_state == "idle"
 
 
