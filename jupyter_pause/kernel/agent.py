@@ -12,7 +12,7 @@ import os
 import threading
 from typing import Any, Callable
 
-from . import control, files, gate, history, interpreter, link, loading, mark, register, saving
+from . import control, files, gate, history, interpreter, link, loading, mark, register, saving, tips
 from .files import KernelFiles
 
 REQUEST = "jupyter_pause_request"
@@ -53,7 +53,7 @@ class Agent:
 
     def install(self) -> None:
         """Register handlers, magics and the inventory. A part that fails is noted and left out."""
-        for part in (self._install_handlers, self._install_inventory, self._install_magics):
+        for part in (self._install_handlers, self._install_inventory, self._install_magics, tips.keep_one_tip):
             try:
                 part()
             except Exception as error:
