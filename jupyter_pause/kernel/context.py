@@ -29,8 +29,7 @@ class LoadContext:
     def lost(self, type_name: str, reason: str, path: Optional[str] = None) -> Dict[str, Any]:
         """Record something that cannot be made again here; returns its description."""
         info = {"name": self.variable, "path": path or self.variable, "type": type_name, "reason": reason, "cell": None}
-        if info not in self.losses:
-            self.losses.append(info)
+        self.losses.append(info)
         return info
 
     def tombstone(self, type_name: str, reason: str, path: Optional[str] = None) -> Tombstone:

@@ -339,8 +339,9 @@ class Definitions:
         if dataclass is not None:
             state["dataclass"], made = dataclass
             unwanted |= made
-        if cls.__dict__.get("_is_protocol"):
-            unwanted |= {"__init__", "__subclasshook__"}
+        for name in ("__init__", "__subclasshook__"):  # `typing` puts them into protocols, and does so again
+            if getattr(cls.__dict__.get(name), "__module__", None) == "typing":
+                unwanted.add(name)
         for name, value in list(cls.__dict__.items()):
             if name in unwanted or _is_own_slot(cls, value):
                 continue

@@ -16,6 +16,8 @@ from typing import Any, Optional
 _TEXT = 1 << 20
 _SAMPLES = 64
 _SAMPLE_BYTES = 512
+#: Types whose name differs between Python versions.
+_RENAMED = frozenset(("weakref", "ReferenceType", "weakproxy", "ProxyType", "weakcallableproxy", "CallableProxyType"))
 
 
 def of(value: Any) -> Optional[str]:
@@ -47,6 +49,8 @@ def _parts(value: Any) -> Any:
         return [cls.__name__, len(value), *_first_items(value if cls in (list, tuple) else ())]
     if cls is dict:
         return ["dict", len(value), *_first_items(list(value)[:8])]
+    if hasattr(value, "__supertype__"):
+        return None  # a NewType is a function in some versions and an object in others
     if cls is FunctionType:
         return ["function", value.__qualname__, value.__code__.co_argcount]
     if isinstance(value, type):
@@ -60,7 +64,7 @@ def _parts(value: Any) -> Any:
     if pandas is not None and cls.__name__ in ("DataFrame", "Series") and cls.__module__.startswith("pandas."):
         kinds = [str(kind) for kind in value.dtypes] if cls.__name__ == "DataFrame" else [str(value.dtype)]
         return [cls.__name__, value.shape, *kinds]
-    return None
+    return None if cls.__name__ in _RENAMED else ["object", cls.__qualname__]
 
 
 def _first_items(items: Any) -> Any:

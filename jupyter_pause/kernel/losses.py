@@ -7,10 +7,11 @@ from __future__ import annotations
 import ast
 import time
 from collections import deque
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from . import cells
 from .reducing import ATOMS, Reducer, children
+from .tombstone import Tombstone
 
 #: A search ends after so many objects or seconds; the path is then only the variable's name.
 MOST_OBJECTS, MOST_SECONDS = 500_000, 3.0
@@ -28,28 +29,38 @@ def paths_to(name: str, value: Any, targets: Iterable[int], reducer: Reducer) ->
     """The shortest path from a variable to each object (given by id); those not found are left out."""
     wanted = set(targets)
     found: Dict[int, str] = {}
-    if id(value) in wanted:
-        found[id(value)] = name
-        wanted.discard(id(value))
+    for path, current in _walk(name, value, reducer):
+        if id(current) in wanted:
+            found[id(current)] = path
+            wanted.discard(id(current))
+        if not wanted:
+            break
+    return found
+
+
+def tombstones_in(name: str, value: Any, reducer: Reducer) -> List[Tuple[Tombstone, str]]:
+    """Tombstones inside a variable, each with the shortest path to it."""
+    return [(current, path) for path, current in _walk(name, value, reducer) if type(current) is Tombstone]
+
+
+def _walk(name: str, value: Any, reducer: Reducer) -> Iterator[Tuple[str, Any]]:
+    """Objects in a variable, nearest first, each once; ends early where there are very many."""
     seen = {id(value)}
-    keep: List[Any] = []
+    keep: List[Any] = [value]  # ids stay true only while the objects live
     line = deque([(name, value)])
     limit = time.monotonic() + MOST_SECONDS
-    while line and wanted and len(seen) < MOST_OBJECTS and time.monotonic() < limit:
+    yield name, value
+    while line and len(seen) < MOST_OBJECTS and time.monotonic() < limit:
         path, current = line.popleft()
         if len(path) > 400:
             continue
-        keep.append(current)
         for suffix, child in _children(current, reducer):
             if type(child) in ATOMS or id(child) in seen:
                 continue
             seen.add(id(child))
             keep.append(child)
-            if id(child) in wanted:
-                found[id(child)] = path + suffix
-                wanted.discard(id(child))
+            yield path + suffix, child
             line.append((path + suffix, child))
-    return found
 
 
 def _children(value: Any, reducer: Reducer) -> List[Any]:

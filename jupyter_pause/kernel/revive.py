@@ -15,8 +15,10 @@ import time
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from . import context, fingerprint, layout, memory, randomness
+from . import context, fingerprint, layout, losses, memory, randomness
 from .definitions import CodeLoader
+from .reducing import Reducer
+from .revivers import Help
 from .tolerant import TolerantUnpickler, clause, find_global
 from .tombstone import loss_of
 
@@ -115,6 +117,7 @@ class Loader:
         self.context = context.LoadContext(namespace, manifest["losses"], CodeLoader(manifest, reader.read))
         self.compared = 0
         self.mismatched: List[str] = []
+        self._patched: List[str] = []
 
     def load(self) -> None:
         """All variables, then the random state. Raises only for damage that the hashes did not show."""
@@ -126,6 +129,7 @@ class Loader:
             entries = sorted(self.manifest["variables"] + self.manifest["internal"], key=lambda entry: entry["frame"])
             for entry in entries:
                 self._variable(entry)
+            self._find_paths()
             self._random()
             for entry in entries:
                 self._compare(entry)
@@ -141,6 +145,7 @@ class Loader:
             value = self._fast.load()[1]
         except Exception:
             value = self._tolerant(data, entry["name"], first)
+            self._patched.append(entry["name"])
         self.context.namespace[entry["name"]] = value
 
     def _tolerant(self, data: Any, name: str, first: int) -> Any:
@@ -175,6 +180,22 @@ class Loader:
         made = sum(1 for opcode, _, _ in pickletools.genops(bytes(data)) if opcode.name == "MEMOIZE")
         return start + made
 
+    def _find_paths(self) -> None:
+        """Say where inside its variable each new loss lies; only variables in which something failed are searched."""
+        if not self._patched and not self.context.losses:
+            return
+        from ._cloudpickle import cloudpickle  # type: ignore[import-not-found,unused-ignore]
+
+        namespace = self.context.namespace
+        reducer = Reducer(namespace, cloudpickle, (), Help("", lambda function: function()))
+        for name in dict.fromkeys(self._patched + [str(loss["name"]) for loss in self.context.losses]):
+            if name not in namespace:
+                continue
+            for stone, path in losses.tombstones_in(name, namespace[name], reducer):
+                info = loss_of(stone) or {}
+                if any(info is loss for loss in self.context.losses) and info["name"] == name:
+                    info["path"] = path
+
     def _random(self) -> None:
         self.context.variable = "random state"
         try:
@@ -193,11 +214,22 @@ class Loader:
         if fingerprint.of(value) != entry["fingerprint"]:
             self.mismatched.append(entry["name"])
 
+    def _new_losses(self) -> List[Dict[str, Any]]:
+        """What could not be made here, once each, with variables that are only another name of it."""
+        found = {(loss["name"], loss["path"]): loss for loss in self.context.losses}
+        said = {loss["path"] for loss in self.manifest["losses"]} | {path for _, path in found}
+        for entry in self.manifest["variables"]:
+            info = loss_of(self.context.namespace.get(entry["name"]))
+            if info is not None and entry["name"] not in said:
+                found[(entry["name"], entry["name"])] = dict(info, name=entry["name"], path=entry["name"])
+        return list(found.values())
+
     # --- what it came to ---------------------------------------------------------------------------------------
 
     def result(self) -> Dict[str, Any]:
         """The load result of docs/developers/architecture.md, without ``seconds`` and ``pid``."""
-        new = {loss["path"]: loss for loss in self.context.losses}
+        losses_here = self._new_losses()
+        new = {loss["path"]: loss for loss in losses_here}
         notes = {note["name"]: note["reason"] for note in self.context.notes}
         variables, rebuilt = [], []
         for entry in self.manifest["variables"]:
@@ -210,15 +242,15 @@ class Loader:
             rebuilt += [
                 item["path"] for item in entry.get("rebuilt") or () if item["path"] != name and item["path"] not in new
             ]
-        losses = self.manifest["losses"] + self.context.losses
+        all_losses = self.manifest["losses"] + losses_here
         interpreter = self.manifest["interpreter"]
         return {
             "status": "ok",
-            "outcome": "partial" if losses or self.mismatched else "restored",
+            "outcome": "partial" if all_losses or self.mismatched else "restored",
             "code": None,
             "message": "",
             "variables": variables,
-            "losses": losses,
+            "losses": all_losses,
             "rebuilt": rebuilt,
             "compared": self.compared,
             "mismatched": self.mismatched,

@@ -126,7 +126,13 @@ def hopeless(cls: type) -> Optional[str]:
         reason = HOPELESS.get(full_name(base))
         if reason is not None:
             return reason
+        if base is not object and not _OWN_RULES.isdisjoint(base.__dict__):
+            return None
     return None
+
+
+#: A derived type that defines one of these knows how to save itself.
+_OWN_RULES = frozenset(("__reduce__", "__reduce_ex__", "__getstate__"))
 
 
 # --- locks and what is built on them -------------------------------------------------------------------------------
@@ -375,6 +381,14 @@ class _Cached(Reviver):
         return make_cached, (value.__wrapped__, parameters["maxsize"], parameters["typed"]), state
 
 
+class _CachedProperty(Reviver):
+    types = ("functools.cached_property",)
+    rebuilt = False
+
+    def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
+        return make_cached_property, (value.func, value.attrname)
+
+
 class _WeakReference(Reviver):
     types = ("builtins.weakref", "weakref.ReferenceType", "builtins.ReferenceType")
     rebuilt = False
@@ -619,6 +633,13 @@ def make_logger(name: Optional[str], level: int, disabled: bool, propagate: bool
 def make_cached(function: Any, maxsize: Optional[int], typed: bool) -> Any:
     """An empty cache around a function."""
     return functools.lru_cache(maxsize=maxsize, typed=typed)(function)
+
+
+def make_cached_property(function: Any, name: Optional[str]) -> Any:
+    """A cached property; some versions of Python keep a lock in it, some do not."""
+    made = functools.cached_property(function)
+    made.attrname = name
+    return made
 
 
 class _Nothing:

@@ -280,12 +280,11 @@ def _own_size(value: Any) -> int:
         return 0
     try:
         size = sys.getsizeof(value)
+        if cls.__module__.split(".")[0] not in ("builtins", "__main__", "pandas", __package__):
+            held = getattr(value, "nbytes", None)
+            size = max(size, held) if type(held) is int else size
     except Exception:
         return 0
-    if cls.__module__.split(".")[0] not in ("builtins", "__main__", "pandas"):
-        held = getattr(value, "nbytes", None)
-        if type(held) is int:
-            size = max(size, held)
     return size
 
 

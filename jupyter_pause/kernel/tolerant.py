@@ -10,10 +10,14 @@ from __future__ import annotations
 import importlib
 import pickle
 import sys
-from typing import Any, Dict
+from typing import Any, Dict, Iterator, Tuple
 
 from .context import LoadContext
 from .tombstone import Tombstone, loss_of
+
+
+#: Names that only newer versions have, and what they were called before.
+_FORMER_NAMES = {("enum", "EnumType"): "EnumMeta"}
 
 
 def find_global(module: str, name: str) -> Any:
@@ -24,9 +28,9 @@ def find_global(module: str, name: str) -> Any:
     try:
         return _get(module, name)
     except (ImportError, AttributeError) as error:
-        for other in _other_places(module):
+        for other_module, other_name in _other_places(module, name):
             try:
-                return _get(other, name)
+                return _get(other_module, other_name)
             except (ImportError, AttributeError):
                 continue
         raise error
@@ -40,14 +44,17 @@ def _get(module: str, name: str) -> Any:
     return found
 
 
-def _other_places(module: str) -> Any:
+def _other_places(module: str, name: str) -> Iterator[Tuple[str, str]]:
+    former = _FORMER_NAMES.get((module, name))
+    if former is not None:
+        yield module, former
     if module.startswith("numpy._core"):
-        yield "numpy.core" + module[len("numpy._core") :]
+        yield "numpy.core" + module[len("numpy._core") :], name
     if module.startswith("numpy.core"):
-        yield "numpy._core" + module[len("numpy.core") :]
+        yield "numpy._core" + module[len("numpy.core") :], name
     parent, _, last = module.rpartition(".")
     if parent and last.startswith("_"):
-        yield parent  # pathlib._local of Python 3.13
+        yield parent, name  # pathlib._local of Python 3.13
 
 
 def type_named(value: Any) -> str:
@@ -85,7 +92,7 @@ class TolerantUnpickler(pickle._Unpickler):  # type: ignore[name-defined,misc]
     def _lost(self, maker: Any, error: BaseException) -> Tombstone:
         info = loss_of(maker)
         if info is not None:
-            return Tombstone(info)
+            return self._context.tombstone(str(info.get("type")), str(info.get("reason")))
         return self._context.tombstone(type_named(maker), clause(error))
 
     def load_reduce(self) -> None:
