@@ -11,7 +11,7 @@ import os
 import secrets
 from pathlib import Path
 
-from ..kernel import layout
+from jupyter_pause.kernel import layout
 
 #: Bytes of a new key.
 KEY_BYTES = 64

@@ -2,8 +2,8 @@
 # Distributed under the terms of the Apache License 2.0.
 """Where checkpoints lie on disk: making room for one, committing, verifying, listing, deleting.
 
-An id is checked before it becomes part of a path, symbolic links in the store are refused, and nothing here unpickles. All
-methods block; the server calls them through ``asyncio.to_thread``.
+An id is checked before it becomes part of a path, symbolic links in the store are refused, and nothing here
+unpickles. All methods block; the server calls them through ``asyncio.to_thread``.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from typing import Any
 import psutil
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..kernel import layout
-from ..states import UTCTime
+from jupyter_pause.kernel import layout
+from jupyter_pause.states import UTCTime
+
 from . import signing
 
 #: A staging folder of a process that cannot be asked is a leftover after so many seconds without a change.
@@ -35,7 +36,8 @@ STALE_AFTER = 3600.0
 class CheckpointError(Exception):
     """Something is wrong with a checkpoint or its place. `code` is stable; `params` never hold values or secrets.
 
-    Codes: bad_id, not_found, signature_mismatch, damaged, incomplete, unsupported_format, no_space, unwritable, cancelled.
+    Codes: bad_id, not_found, signature_mismatch, damaged, incomplete, unsupported_format, no_space, unwritable,
+    cancelled.
     """
 
     def __init__(self, code: str, **params: object) -> None:
@@ -99,7 +101,8 @@ class CheckpointStore:
     # --- while one is written ----------------------------------------------------------------------------------
 
     def new_staging(self, request: dict[str, object]) -> Path:
-        """Make ``staging/<new id>/`` with ``request.json``; returns its path. Raises CheckpointError no_space, unwritable."""
+        """Make ``staging/<new id>/`` with ``request.json``; returns its path. Raises CheckpointError no_space,
+        unwritable."""
         checkpoint_id = secrets.token_hex(16)
         staging = self._staging / checkpoint_id
         try:

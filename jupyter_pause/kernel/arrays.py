@@ -138,7 +138,8 @@ def make_object_array(shape: Any, order: str) -> Any:
     """An array of Python objects, still empty."""
     import numpy as np
 
-    return np.empty(shape, object, order=order)
+    make: Any = np.empty
+    return make(shape, object, order=order)
 
 
 def fill_objects(array: Any, state: Any) -> None:
@@ -176,6 +177,7 @@ def open_memmap(path: str, dtype: Any, mode: str, offset: int, shape: Any, order
         status = os.stat(path)
         if (status.st_size, status.st_mtime_ns) != tuple(saved):
             return current().tombstone("numpy.memmap", "its file was changed since the pause")
-        return np.memmap(path, dtype=dtype, mode=mode, offset=offset, shape=shape, order=order)
+        opened: Any = np.memmap
+        return opened(path, dtype=dtype, mode=mode, offset=offset, shape=shape, order=order)
     except OSError as error:
         return current().tombstone("numpy.memmap", "its file could not be opened: %s" % (error.strerror or error))

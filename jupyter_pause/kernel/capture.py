@@ -206,7 +206,7 @@ class Dump:
         pickler = self.pickler
         slow = deeppickler.DeepPickler(self.writer, pickler.memo.copy(), pickler._take, pickler.reducer_override)
         slow.dump(value)
-        pickler.memo = slow.memo  # type: ignore[assignment]
+        pickler.memo = slow.memo
 
     def close(self, sync: bool) -> None:
         """Close the file."""
@@ -235,7 +235,7 @@ def is_internal(name: str) -> bool:
 
 def items_to_keep(namespace: Dict[str, Any], hidden: Set[str]) -> List[Tuple[str, Any]]:
     """Names and values in the order in which they are saved, scanned and loaded."""
-    items = [(name, value) for name, value in list(namespace.items()) if isinstance(name, str)]
+    items = [item for item in list(namespace.items()) if type(item[0]) is str]
     return sorted([item for item in items if item[0] not in hidden or is_internal(item[0])], key=_order)
 
 
@@ -482,7 +482,9 @@ def kind_of(value: Any) -> str:
 
 def _order(item: Tuple[Any, Any]) -> int:
     """Modules and plain values first, then definitions: what is loaded later may need them."""
-    value = item[1]
+    name, value = item
+    if is_internal(name):
+        return 4  # a loss in the history is named by its variable, if it has one
     if isinstance(value, types.ModuleType):
         return 0
     if type(value) in ATOMS:

@@ -1,6 +1,7 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
-"""Runs work on a thread with a large stack, so that deeply nested objects can be pickled, while the main thread serves it.
+"""Runs work on a thread with a large stack, so that deeply nested objects can be pickled, while the main thread
+serves it.
 
 Objects that belong to the main thread (database connections) are asked for there.
 """

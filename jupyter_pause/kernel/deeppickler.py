@@ -2,9 +2,9 @@
 # Distributed under the terms of the Apache License 2.0.
 """A pickler for nesting that the C pickler refuses.
 
-From Python 3.12 on, C code may only recurse a few thousand levels, whatever the recursion limit and the stack; Python code
-may recurse as deep as the limit says. This one is Python throughout. It is slow, so it is used for single variables, with
-the memo of the C pickler.
+From Python 3.12 on, C code may only recurse a few thousand levels, whatever the recursion limit and the stack; Python
+code may recurse as deep as the limit says. This one is Python throughout. It is slow, so it is used for single
+variables, with the memo of the C pickler.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .reducing import PROTOCOL
 NEEDED = sys.version_info >= (3, 12)
 
 Memo = Dict[int, Tuple[int, Any]]
-_save_by_type: Dict[type, Callable[..., Any]] = pickle._Pickler.dispatch  # type: ignore[attr-defined]
+_save_by_type: Dict[type, Callable[..., Any]] = pickle._Pickler.dispatch
 
 
 class DeepPickler(pickle._Pickler):

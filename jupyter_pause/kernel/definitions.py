@@ -4,8 +4,8 @@
 
 Code is never inside a data frame. It lies in the code table (`CodeTable`): byte code for the same Python minor, source
 for all others. A function is made again on the *live* global names, so it sees later changes of them. A class is made
-again as an empty class of the same kind, then its attributes are put in; what decorators such as ``dataclass`` generated
-is generated again, because generated code has no source.
+again as an empty class of the same kind, then its attributes are put in; what decorators such as ``dataclass``
+generated is generated again, because generated code has no source.
 """
 
 from __future__ import annotations
@@ -472,8 +472,7 @@ def make_class(meta: Any, name: str, bases: Tuple[Any, ...], names: Dict[str, An
     """An empty class of the same kind. No code of the notebook (metaclass, ``__init_subclass__``) runs for it."""
     maker = _library_metaclass(meta)
     with _without_init_subclass(bases):
-        cls = maker.__new__(maker if maker is meta else meta, name, bases, dict(names))
-    return cls
+        return maker.__new__(maker if maker is meta else meta, name, bases, dict(names))
 
 
 def make_enum(meta: Any, name: str, bases: Tuple[Any, ...], names: Dict[str, Any], members: Dict[str, Any]) -> Any:
@@ -525,6 +524,13 @@ def _library_metaclass(meta: Any) -> Any:
     return type
 
 
+def _do_nothing(cls: Any, **arguments: Any) -> None:
+    return None
+
+
+_nothing: Any = _do_nothing
+
+
 class _without_init_subclass:  # noqa: N801
     """Hides the notebook's own ``__init_subclass__`` while one of its subclasses is made empty.
 
@@ -546,7 +552,3 @@ class _without_init_subclass:  # noqa: N801
     def __exit__(self, *error: Any) -> None:
         for cls, own in self._hidden:
             type.__setattr__(cls, "__init_subclass__", own)
-
-
-def _nothing(cls: Any, **arguments: Any) -> None:
-    return None

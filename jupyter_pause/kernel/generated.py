@@ -23,7 +23,7 @@ def recipe_of(cls: Any) -> Optional[Recipe]:
     if issubclass(cls, tuple) and cls.__bases__[0] is tuple and "_make" in cls.__dict__ and "_fields" in cls.__dict__:
         return _namedtuple(cls)
     if type(cls).__name__ == "_TypedDictMeta":
-        hints = {name: value for name, value in cls.__dict__.get("__annotations__", {}).items()}
+        hints = dict(cls.__dict__.get("__annotations__", {}))
         arguments = (cls.__name__, hints, bool(cls.__total__), cls.__module__)
         return make_typeddict, arguments, set(cls.__dict__) - {"__doc__"}
     return None
@@ -31,7 +31,8 @@ def recipe_of(cls: Any) -> Optional[Recipe]:
 
 def _namedtuple(cls: Any) -> Recipe:
     defaults = tuple(cls._field_defaults[name] for name in cls._fields if name in cls._field_defaults)
-    blank = collections.namedtuple("blank", cls._fields, rename=True)
+    make: Any = collections.namedtuple
+    blank = make("blank", cls._fields, rename=True)
     made = set(blank.__dict__) - {"__doc__"}
     made -= {name for name in made if _is_notebook_function(cls.__dict__.get(name))}
     generic = cls.__bases__[1:]
@@ -62,17 +63,19 @@ def make_namedtuple(
     generic: Tuple[Any, ...] = (),
 ) -> Any:
     """A named tuple type with these fields."""
-    cls = collections.namedtuple(name, fields, defaults=defaults, module=module)
+    make: Any = collections.namedtuple
+    cls = make(name, fields, defaults=defaults, module=module)
     if generic:
         names = {key: value for key, value in cls.__dict__.items() if key not in ("__dict__", "__weakref__")}
-        cls = type(name, (tuple, *generic), dict(names, __orig_bases__=(typing.NamedTuple,)))  # type: ignore[assignment]
+        cls = type(name, (tuple, *generic), dict(names, __orig_bases__=(typing.NamedTuple,)))
     cls.__qualname__ = qualname
     return cls
 
 
 def make_typeddict(name: str, hints: Dict[str, Any], total: bool, module: str) -> Any:
     """A typed dictionary type."""
-    cls: Any = typing.TypedDict(name, hints, total=total)  # type: ignore[operator]
+    make: Any = typing.TypedDict
+    cls = make(name, hints, total=total)
     cls.__module__ = module
     return cls
 
@@ -81,7 +84,10 @@ def make_typeddict(name: str, hints: Dict[str, Any], total: bool, module: str) -
 
 _FIELD_OPTIONS = ("default", "default_factory", "init", "repr", "hash", "compare", "metadata", "kw_only")
 _MADE_BY_DATACLASS = frozenset(
-    "__init__ __repr__ __eq__ __lt__ __le__ __gt__ __ge__ __setattr__ __delattr__ __replace__ __getstate__ __setstate__".split()
+    (
+        "__init__ __repr__ __eq__ __lt__ __le__ __gt__ __ge__ __setattr__ __delattr__ __replace__ "
+        "__getstate__ __setstate__"
+    ).split()
 )
 
 
@@ -159,9 +165,11 @@ def enum_names(cls: Any) -> Set[str]:
             function = getattr(value, "__func__", value)
             function = getattr(function, "fget", function)
             by_person = isinstance(function, types.FunctionType) and function.__module__ == cls.__module__
-            if name in ("__new__", "__new_member__", "_new_member_") or not (
-                by_person or name in ("__doc__", "__annotations__")
-            ) or name == "_generate_next_value_":
+            if (
+                name in ("__new__", "__new_member__", "_new_member_")
+                or not (by_person or name in ("__doc__", "__annotations__"))
+                or name == "_generate_next_value_"
+            ):
                 found.add(name)
     return found
 
@@ -172,9 +180,14 @@ def member_values(cls: Any) -> Dict[str, Any]:
 
 
 def _data_of(member: Any) -> Any:
-    for kind, plain in ((int, int.__int__), (str, str.__str__), (float, float.__float__), (bytes, bytes.__getitem__)):
-        if isinstance(member, kind):
-            return bytes.__getitem__(member, slice(None)) if kind is bytes else plain(member)  # type: ignore[operator]
+    if isinstance(member, int):
+        return int.__int__(member)
+    if isinstance(member, str):
+        return str.__str__(member)
+    if isinstance(member, float):
+        return float.__float__(member)
+    if isinstance(member, bytes):
+        return bytes.__getitem__(member, slice(None))
     return tuple(member) if isinstance(member, tuple) else member._value_
 
 

@@ -11,8 +11,10 @@ from typing import Any, Dict, List, Optional
 
 #: File systems where a mapping is slow, or can fail under the reader's feet.
 _NETWORK = frozenset(
-    "nfs nfs4 cifs smb3 smbfs 9p ceph fuse.ceph glusterfs fuse.glusterfs lustre afs gpfs beegfs fuse.sshfs fuse.gcsfuse "
-    "fuse.s3fs fuse.rclone fuse.goofys fuse.juicefs fuse.blobfuse2 virtiofs ocfs2 pvfs2 orangefs".split()
+    (
+        "nfs nfs4 cifs smb3 smbfs 9p ceph fuse.ceph glusterfs fuse.glusterfs lustre afs gpfs beegfs fuse.sshfs "
+        "fuse.gcsfuse fuse.s3fs fuse.rclone fuse.goofys fuse.juicefs fuse.blobfuse2 virtiofs ocfs2 pvfs2 orangefs"
+    ).split()
 )
 
 

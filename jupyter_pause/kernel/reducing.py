@@ -2,8 +2,8 @@
 # Distributed under the terms of the Apache License 2.0.
 """How each object is taken apart, and what its fate is: the one place that capture and scan both ask.
 
-`Reducer.handler_of` picks, once per type, one of a few ways: by recipe of ours, by Python's own pickling rules, or not at
-all. A failure never leaves this module as an error: it becomes a `Lost` with its reason.
+`Reducer.handler_of` picks, once per type, one of a few ways: by recipe of ours, by Python's own pickling rules, or
+not at all. A failure never leaves this module as an error: it becomes a `Lost` with its reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import typing
 from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
-from . import arrays, revivers
+from . import arrays, recipes, revivers
 from .context import live_main, live_shell
 from .definitions import CannotSave, Definitions, ModuleGlobals, code_object, refuse_compiled
 from .tombstone import Tombstone, loss_of
@@ -167,13 +167,13 @@ class Reducer:
             return live_main, ()
         if sys.modules.get(name) is module:
             self._count(name)
-            return revivers.import_module, (name, revivers.modules_inside(name) if hasattr(module, "__path__") else [])
+            return recipes.import_module, (name, revivers.modules_inside(name) if hasattr(module, "__path__") else [])
         names = {
             key: value
             for key, value in module.__dict__.items()
             if key not in ("__builtins__", "__loader__", "__spec__")
         }
-        return revivers.make_module, (name, module.__doc__), names, None, None, revivers.fill_module
+        return recipes.make_module, (name, module.__doc__), names, None, None, recipes.fill_module
 
     def _array(self, array: Any) -> Any:
         try:
@@ -216,7 +216,7 @@ class Reducer:
             return live_shell, ("kernel",)
         for name in ("stdout", "stderr", "stdin"):
             if value is getattr(sys, name, None):
-                return revivers.live_stream, (name,)
+                return recipes.live_stream, (name,)
         for name in (
             "history_manager",
             "display_pub",

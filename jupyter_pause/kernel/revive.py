@@ -2,8 +2,8 @@
 # Distributed under the terms of the Apache License 2.0.
 """Loads a checkpoint into a live namespace.
 
-Nothing is unpickled before the manifest's signature, all sizes and the hash of every frame were found right. One variable
-that cannot be made here never sinks the others.
+Nothing is unpickled before the manifest's signature, all sizes and the hash of every frame were found right. One
+variable that cannot be made here never sinks the others.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Loader:
 
     def _tolerant(self, data: Any, name: str, first: int) -> Any:
         """Load the frame again with what can be made; the memo goes back to where the frame began."""
-        memo = self._fast.memo.copy()
+        memo: Dict[int, Any] = dict(self._fast.memo.copy())
         mark = "\0frame:" + name
         start = next(
             (key for key in sorted(memo, reverse=True) if type(memo[key]) is str and memo[key] == mark), len(memo)
@@ -303,9 +303,9 @@ def load(
 
 
 _MESSAGES = {
-    "signature_mismatch": "The checkpoint was changed after it was signed, so nothing of it was loaded; use an older one.",
-    "damaged": "The checkpoint is damaged, so nothing of it was loaded; use an older one.",
-    "incomplete": "The checkpoint is not complete, so nothing of it was loaded; use an older one.",
+    "signature_mismatch": "The checkpoint was changed after it was signed, so nothing was loaded; use an older one.",
+    "damaged": "The checkpoint is damaged, so nothing was loaded; use an older one.",
+    "incomplete": "The checkpoint is not complete, so nothing was loaded; use an older one.",
     "unsupported_format": "The checkpoint was written by a newer version of jupyter-pause; upgrade it to resume.",
 }
 

@@ -1,15 +1,14 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
-"""Things that cannot be saved but can be made again: locks, queues, open files, loggers, databases, pools, weak references.
+"""Things that cannot be saved but can be made again: locks, queues, open files, loggers, databases, pools, weak
+references.
 
-A `Reviver` is registered under the full names of the types that it serves. `describe` says what will become of an object
-and has no effect on it; `reduce` gives the recipe. Recipes call the module-level functions at the end of this file.
+A `Reviver` is registered under the full names of the types that it serves. `describe` says what will become of an
+object and has no effect on it; `reduce` gives the recipe. Recipes call the functions of `recipes`.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
 import io
 import logging
 import os
@@ -18,9 +17,9 @@ import stat
 import sys
 import threading
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from .context import current
+from . import recipes
 
 
 class CannotRevive(Exception):
@@ -146,7 +145,7 @@ class _Lock(Reviver):
         return "it was held; it comes back free" if held else None
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
-        return make_lock, ("RLock" in type(value).__name__,)
+        return recipes.make_lock, ("RLock" in type(value).__name__,)
 
 
 class _Condition(Reviver):
@@ -163,7 +162,7 @@ class _Event(Reviver):
     types = ("threading.Event",)
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
-        return make_event, (value.is_set(),)
+        return recipes.make_event, (value.is_set(),)
 
 
 class _Semaphore(Reviver):
@@ -175,7 +174,7 @@ class _Semaphore(Reviver):
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         bounded = isinstance(value, threading.BoundedSemaphore)
-        return make_semaphore, (value._value, value._initial_value if bounded else None)  # type: ignore[attr-defined]
+        return recipes.make_semaphore, (value._value, value._initial_value if bounded else None)
 
 
 class _Barrier(Reviver):
@@ -191,7 +190,7 @@ class _Queue(Reviver):
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         with value.mutex:
             state = (list(value.queue), value.unfinished_tasks)
-        return type(value), (value.maxsize,), state, None, None, fill_queue
+        return type(value), (value.maxsize,), state, None, None, recipes.fill_queue
 
 
 class _SimpleQueue(Reviver):
@@ -206,7 +205,7 @@ class _SimpleQueue(Reviver):
             pass
         for item in items:
             value.put(item)
-        return queue.SimpleQueue, (), items, None, None, fill_simple_queue
+        return queue.SimpleQueue, (), items, None, None, recipes.fill_simple_queue
 
 
 class _ThreadPool(Reviver):
@@ -222,7 +221,7 @@ class _ThreadPool(Reviver):
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         initializer = getattr(value, "_initializer", None)
         arguments = getattr(value, "_initargs", ()) or ()
-        return make_thread_pool, (
+        return recipes.make_thread_pool, (
             value._max_workers,
             value._thread_name_prefix,
             initializer,
@@ -242,7 +241,7 @@ class _Future(Reviver):
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         self.describe(value)
         error = value.exception()
-        return make_future, (), (None if error else value.result(), error), None, None, fill_future
+        return recipes.make_future, (), (None if error else value.result(), error), None, None, recipes.fill_future
 
 
 # --- files ---------------------------------------------------------------------------------------------------------
@@ -279,10 +278,10 @@ class _File(Reviver):
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         for name in ("stdin", "stdout", "stderr"):
             if value is getattr(sys, name):
-                return live_stream, (name,)
+                return recipes.live_stream, (name,)
         kind = type(value).__name__
         if value.closed:
-            return make_closed_file, (kind,)
+            return recipes.make_closed_file, (kind,)
         self.describe(value)
         raw = _raw_file(value)
         position = _position(value)
@@ -292,7 +291,7 @@ class _File(Reviver):
         text = None
         if kind == "TextIOWrapper":
             text = (value.encoding, value.errors, value.line_buffering)
-        return open_file, (kind, path, _mode(raw), position, text, (status.st_size, status.st_mtime_ns))
+        return recipes.open_file, (kind, path, _mode(raw), position, text, (status.st_size, status.st_mtime_ns))
 
 
 def _raw_file(value: Any) -> Any:
@@ -362,7 +361,7 @@ class _Logger(Reviver):
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         name = None if value is logging.getLogger() else value.name
-        return make_logger, (name, value.level, bool(value.disabled), value.propagate)
+        return recipes.make_logger, (name, value.level, bool(value.disabled), value.propagate)
 
 
 class _Cached(Reviver):
@@ -378,7 +377,7 @@ class _Cached(Reviver):
             else {"maxsize": value.cache_info().maxsize, "typed": False}
         )
         state = {key: item for key, item in value.__dict__.items() if key != "__wrapped__" and not callable(item)}
-        return make_cached, (value.__wrapped__, parameters["maxsize"], parameters["typed"]), state
+        return recipes.make_cached, (value.__wrapped__, parameters["maxsize"], parameters["typed"]), state
 
 
 class _CachedProperty(Reviver):
@@ -386,7 +385,7 @@ class _CachedProperty(Reviver):
     rebuilt = False
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
-        return make_cached_property, (value.func, value.attrname)
+        return recipes.make_cached_property, (value.func, value.attrname)
 
 
 class _WeakReference(Reviver):
@@ -395,7 +394,7 @@ class _WeakReference(Reviver):
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         target = value()
-        return (make_dead_reference, ()) if target is None else (make_reference, (target,))
+        return (recipes.make_dead_reference, ()) if target is None else (recipes.make_reference, (target,))
 
 
 class _WeakMethod(Reviver):
@@ -404,7 +403,7 @@ class _WeakMethod(Reviver):
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         target = value()
-        return (make_dead_reference, ()) if target is None else (weakref.WeakMethod, (target,))
+        return (recipes.make_dead_reference, ()) if target is None else (weakref.WeakMethod, (target,))
 
 
 class _Proxy(Reviver):
@@ -419,7 +418,7 @@ class _Proxy(Reviver):
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         try:
-            return make_proxy, (value.__reduce_ex__.__self__,)
+            return recipes.make_proxy, (value.__reduce_ex__.__self__,)
         except ReferenceError:
             raise CannotRevive("what it pointed to was gone already") from None
 
@@ -430,7 +429,7 @@ class _WeakContainer(Reviver):
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         items = list(value) if isinstance(value, weakref.WeakSet) else list(value.items())
-        return type(value), (), items, None, None, fill_weak
+        return type(value), (), items, None, None, recipes.fill_weak
 
 
 class _SystemRandom(Reviver):
@@ -452,7 +451,7 @@ class _MemoryView(Reviver):
             raise CannotRevive("the memory that it looked at is gone") from None
         if not whole:
             base = bytes(value) if value.readonly else bytearray(value)
-        return make_memoryview, (base, value.format, value.shape, value.readonly)
+        return recipes.make_memoryview, (base, value.format, value.shape, value.readonly)
 
 
 class _Sqlite(Reviver):
@@ -481,8 +480,8 @@ class _Sqlite(Reviver):
         if files.get("main"):
             if value.in_transaction:
                 raise CannotRevive("it has changes that were not committed; commit or roll them back, then pause again")
-            return open_database, (os.path.abspath(files["main"]), *settings)
-        return make_database, (_database_bytes(value, help.folder), *settings)
+            return recipes.open_database, (os.path.abspath(files["main"]), *settings)
+        return recipes.make_database, (_database_bytes(value, help.folder), *settings)
 
 
 def _database_bytes(connection: Any, folder: str) -> bytes:
@@ -505,244 +504,14 @@ def _database_bytes(connection: Any, folder: str) -> bytes:
         os.unlink(path)
 
 
-for _kind in list(globals().values()):
-    if isinstance(_kind, type) and issubclass(_kind, Reviver) and _kind is not Reviver:
-        register(_kind())
-del _kind
-
-
-# --- recipes -------------------------------------------------------------------------------------------------------
-
-
-def make_lock(reentrant: bool) -> Any:
-    """A free lock."""
-    return threading.RLock() if reentrant else threading.Lock()
-
-
-def make_event(is_set: bool) -> Any:
-    """An event in the same state."""
-    event = threading.Event()
-    if is_set:
-        event.set()
-    return event
-
-
-def make_semaphore(value: int, bound: Optional[int]) -> Any:
-    """A semaphore with the same count left."""
-    semaphore = threading.BoundedSemaphore(bound) if bound is not None else threading.Semaphore(value)
-    semaphore._value = value
-    return semaphore
-
-
-def fill_queue(made: Any, state: Any) -> None:
-    """Put the items in, also those over the limit."""
-    items, unfinished = state
-    made.queue.extend(items)
-    made.unfinished_tasks = unfinished
-
-
-def fill_simple_queue(made: Any, items: Iterable[Any]) -> None:
-    """Put the items in."""
-    for item in items:
-        made.put(item)
-
-
-def make_thread_pool(size: int, prefix: str, initializer: Any, arguments: Tuple[Any, ...], closed: bool) -> Any:
-    """An idle pool of the same size."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    pool = ThreadPoolExecutor(size, prefix, initializer, arguments)
-    if closed:
-        pool.shutdown()
-    return pool
-
-
-def make_future() -> Any:
-    """A result that is about to be filled."""
-    from concurrent.futures import Future
-
-    return Future()
-
-
-def fill_future(future: Any, state: Any) -> None:
-    """Finish it as it was finished."""
-    value, error = state
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(value)
-
-
-def live_stream(name: str) -> Any:
-    """Standard input, output or error of this process."""
-    return getattr(sys, name)
-
-
-def make_closed_file(kind: str) -> Any:
-    """A file object that is closed already."""
-    mode = {"TextIOWrapper": "r", "BufferedRandom": "r+b", "BufferedWriter": "r+b"}.get(kind, "rb")
-    made = open(os.devnull, mode)
-    made.close()
-    return made
-
-
-def open_file(kind: str, path: str, mode: str, position: int, text: Any, saved: Tuple[int, int]) -> Any:
-    """The file again, at its position. Its tombstone where it is gone or was changed meanwhile; never emptied."""
-    context = current()
-    try:
-        status = os.stat(path)
-    except OSError as error:
-        return context.tombstone("open file", "its file could not be found again: %s" % (error.strerror or error))
-    if (status.st_size, status.st_mtime_ns) != tuple(saved):
-        if not mode.startswith("a") or status.st_size < saved[0]:
-            return context.tombstone("open file", "its file was changed since the pause")
-        context.note("the file was appended to since the pause")
-    if context.describing:
-        mode = "r"
-    try:
-        return _opened(kind, path, mode, position, text)
-    except (OSError, LookupError) as error:
-        return context.tombstone("open file", "its file could not be opened again: %s" % error)
-
-
-def _opened(kind: str, path: str, mode: str, position: int, text: Any) -> Any:
-    if kind == "TextIOWrapper":
-        encoding, errors, line_buffering = text
-        made: Any = open(path, mode, buffering=1 if line_buffering else -1, encoding=encoding, errors=errors)
-    elif kind == "FileIO":
-        made = io.FileIO(path, mode)
-    elif kind == "BufferedWriter" and mode == "r+":
-        made = io.BufferedWriter(io.FileIO(path, mode))
-    else:
-        made = open(path, mode + "b")
-    if made.seekable():
-        made.seek(position)
-    return made
-
-
-def make_logger(name: Optional[str], level: int, disabled: bool, propagate: bool) -> Any:
-    """The logger of that name; the root logger's level is left as this process has it."""
-    logger = logging.getLogger(name)
-    if name is not None:
-        logger.setLevel(level)
-        logger.disabled = disabled
-        logger.propagate = propagate
-    return logger
-
-
-def make_cached(function: Any, maxsize: Optional[int], typed: bool) -> Any:
-    """An empty cache around a function."""
-    return functools.lru_cache(maxsize=maxsize, typed=typed)(function)
-
-
-def make_cached_property(function: Any, name: Optional[str]) -> Any:
-    """A cached property; some versions of Python keep a lock in it, some do not."""
-    made = functools.cached_property(function)
-    made.attrname = name
-    return made
-
-
-class _Nothing:
-    """Something to point to that is gone at once."""
-
-
-def make_dead_reference() -> Any:
-    """A weak reference whose target is gone."""
-    return weakref.ref(_Nothing())
-
-
-def make_reference(target: Any) -> Any:
-    """A weak reference."""
-    return weakref.ref(target)
-
-
-def make_proxy(target: Any) -> Any:
-    """A weak proxy."""
-    return weakref.proxy(target)
-
-
-def fill_weak(made: Any, items: Iterable[Any]) -> None:
-    """Put the items in that can be referred to."""
-    for item in items:
-        if isinstance(made, weakref.WeakSet):
-            made.add(item)
-        else:
-            made[item[0]] = item[1]
-
-
-def make_memoryview(base: Any, format: str, shape: Any, readonly: bool) -> Any:
-    """A view of an object's memory."""
-    view = memoryview(base)
-    if view.format != format or view.shape != shape:
-        view = view.cast("B").cast(format, shape)
-    return view.toreadonly() if readonly and not view.readonly else view
-
-
-def import_module(name: str, inner: Iterable[str]) -> Any:
-    """A module by import, with those of its submodules that had been imported; its tombstone where it is not there."""
-    try:
-        module = importlib.import_module(name)
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        return current().tombstone("module", "the module %s could not be imported here: %s" % (name, error))
-    for submodule in inner:
-        try:
-            importlib.import_module(submodule)
-        except Exception:
-            continue  # a part that this version does not have, or that was made by hand
-    return module
-
-
-def make_module(name: str, doc: Optional[str]) -> Any:
-    """A module that the notebook made itself; its names follow."""
-    import types
-
-    return types.ModuleType(name, doc)
-
-
-def fill_module(module: Any, names: Dict[str, Any]) -> None:
-    """Put the names in."""
-    module.__dict__.update(names)
-
-
-def open_database(path: str, isolation: Any, row_factory: Any, text_factory: Any) -> Any:
-    """A connection to the database file; its tombstone where the file is gone (none is created)."""
-    import sqlite3
-
-    if not os.path.isfile(path):
-        return current().tombstone("sqlite3.Connection", "its database file is not there any more")
-    return _configured(sqlite3.connect(path), isolation, row_factory, text_factory)
-
-
-def make_database(data: bytes, isolation: Any, row_factory: Any, text_factory: Any) -> Any:
-    """An in-memory database with the same content."""
-    import sqlite3
-    import tempfile
-
-    connection = sqlite3.connect(":memory:")
-    if data and hasattr(connection, "deserialize"):
-        connection.deserialize(data)
-    elif data:
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "database")
-            with open(path, "wb") as stream:
-                stream.write(data)
-            copy = sqlite3.connect(path)
-            copy.backup(connection)
-            copy.close()
-    return _configured(connection, isolation, row_factory, text_factory)
-
-
-def _configured(connection: Any, isolation: Any, row_factory: Any, text_factory: Any) -> Any:
-    connection.isolation_level = isolation
-    connection.row_factory = row_factory
-    connection.text_factory = text_factory
-    return connection
-
-
 def modules_inside(name: str, limit: int = 3000) -> List[str]:
     """Imported submodules of a package, parents first."""
     start = name + "."
     found = [other for other in list(sys.modules) if other.startswith(start) and sys.modules.get(other) is not None]
     return sorted(found, key=lambda other: (other.count("."), other))[:limit]
+
+
+for _kind in list(globals().values()):
+    if isinstance(_kind, type) and issubclass(_kind, Reviver) and _kind is not Reviver:
+        register(_kind())
+del _kind

@@ -2,8 +2,8 @@
 # Distributed under the terms of the Apache License 2.0.
 """What would become of every variable, and how large it is, found in short slices and without writing anything.
 
-It asks the same `Reducer` as the capture does, so both say the same. Containers are walked by iterators and never copied;
-ids of visited objects are kept so that shared objects count once.
+It asks the same `Reducer` as the capture does, so both say the same. Containers are walked by iterators and never
+copied; ids of visited objects are kept so that shared objects count once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 from . import arrays, capture, losses
 from .reducing import ATOMS, Lost, Reducer, children, inside_recipe, key_text, reason_of
 from .revivers import Help
+from .tombstone import loss_of
 
 #: More objects than this are not looked at: sizes are then "at least".
 MOST_OBJECTS = 4_000_000
@@ -117,7 +118,8 @@ class Scanner:
                 return False
 
     def result(self) -> Dict[str, Any]:
-        """``{"variables": [...], "losses": [...]}``: see docs/developers/checkpoint-format.md; losses have their cell."""
+        """``{"variables": [...], "losses": [...]}``: see docs/developers/checkpoint-format.md; losses have their
+        cell."""
         losses.add_cells(self._losses, self._inputs)
         return {"variables": list(self._variables), "losses": list(self._losses)}
 
@@ -245,13 +247,20 @@ class Scanner:
 
     def _lose(self, path: Path, value: Any, reason: str) -> None:
         self._lost[id(value)] = reason
-        if capture.loss_of(value) is not None:
+        if loss_of(value) is not None:
             return  # lost in an earlier pause
         self._losses.append(
             {"name": self._now["name"], "path": _text(path), "type": losses.type_name(value), "reason": reason}
         )
 
 
+_SEQUENCES: Tuple[Tuple[Any, str], ...] = (
+    (list, "list"),
+    (tuple, "list"),
+    (deque, "list"),
+    (set, "set"),
+    (frozenset, "set"),
+)
 _EXACT = (list, tuple, dict, set, frozenset)
 
 
@@ -259,12 +268,9 @@ def _walk(value: Any) -> Optional[Tuple[Iterator[Any], str]]:
     """An iterator over what a container holds, without copying it; None for other objects."""
     if isinstance(value, dict):
         return iter(dict.items(value)), "dict"
-    if isinstance(value, (list, tuple)):
-        return (list if isinstance(value, list) else tuple).__iter__(value), "list"
-    if isinstance(value, (set, frozenset)):
-        return (set if isinstance(value, set) else frozenset).__iter__(value), "set"
-    if isinstance(value, deque):
-        return deque.__iter__(value), "list"
+    for kind, step in _SEQUENCES:
+        if isinstance(value, kind):
+            return kind.__iter__(value), step
     np = arrays.module()
     if np is not None and type(value) is getattr(np, "ndarray", None) and value.dtype.hasobject:
         return iter(value.flat), "list"

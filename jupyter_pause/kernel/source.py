@@ -35,7 +35,7 @@ def of_code(code: CodeType) -> Optional[str]:
     name = code.co_filename
     entry = linecache.cache.get(name)
     if entry is not None and len(entry) > 2:
-        return "".join(entry[2])  # type: ignore[misc]
+        return "".join(entry[2])
     if name.startswith("<") or not os.path.isfile(name):
         return None
     try:

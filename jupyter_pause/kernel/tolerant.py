@@ -15,7 +15,6 @@ from typing import Any, Dict, Iterator, Tuple
 from .context import LoadContext
 from .tombstone import Tombstone, loss_of
 
-
 #: Names that only newer versions have, and what they were called before.
 _FORMER_NAMES = {("enum", "EnumType"): "EnumMeta"}
 
@@ -71,10 +70,14 @@ def clause(error: BaseException) -> str:
     return "making it again raised %s: %s" % (type(error).__name__, error)
 
 
-class TolerantUnpickler(pickle._Unpickler):  # type: ignore[name-defined,misc]
+#: Python's own unpickler in Python; its name begins with an underscore, but its parts are what subclasses override.
+_Slow: Any = pickle._Unpickler
+
+
+class TolerantUnpickler(_Slow):  # type: ignore[misc]
     """Loads one frame; the memo of the frames before is given as a dict."""
 
-    dispatch: Dict[int, Any] = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
+    dispatch = dict(_Slow.dispatch)  # noqa: RUF012  (what the base class looks in)
 
     def __init__(self, file: Any, buffers: Any, memo: Dict[int, Any], context: LoadContext) -> None:
         super().__init__(file, buffers=buffers)
@@ -155,23 +158,23 @@ class TolerantUnpickler(pickle._Unpickler):  # type: ignore[name-defined,misc]
 
     def load_append(self) -> None:
         """One item."""
-        self._guarded(pickle._Unpickler.load_append, len(self.stack) - 1)  # type: ignore[attr-defined]
+        self._guarded(_Slow.load_append, len(self.stack) - 1)
 
     def load_setitem(self) -> None:
         """One key and value."""
-        self._guarded(pickle._Unpickler.load_setitem, len(self.stack) - 2)  # type: ignore[attr-defined]
+        self._guarded(_Slow.load_setitem, len(self.stack) - 2)
 
     def load_appends(self) -> None:
         """Many items."""
-        self._guarded(pickle._Unpickler.load_appends, len(self.metastack[-1]))  # type: ignore[attr-defined]
+        self._guarded(_Slow.load_appends, len(self.metastack[-1]))
 
     def load_setitems(self) -> None:
         """Many keys and values."""
-        self._guarded(pickle._Unpickler.load_setitems, len(self.metastack[-1]))  # type: ignore[attr-defined]
+        self._guarded(_Slow.load_setitems, len(self.metastack[-1]))
 
     def load_additems(self) -> None:
         """Many items of a set."""
-        self._guarded(pickle._Unpickler.load_additems, len(self.metastack[-1]))  # type: ignore[attr-defined]
+        self._guarded(_Slow.load_additems, len(self.metastack[-1]))
 
     for _opcode, _method in (
         (pickle.REDUCE, load_reduce),

@@ -2,8 +2,8 @@
 # Distributed under the terms of the Apache License 2.0.
 """What stands where an object could not be brought back.
 
-It may be looked at, copied, pickled, deleted and overwritten; anything else raises one sentence that says what it was, why
-it is gone and what to do.
+It may be looked at, copied, pickled, deleted and overwritten; anything else raises one sentence that says what it
+was, why it is gone and what to do.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
-import jupyter_pause.kernel
 import pytest
+
+import jupyter_pause.kernel
 
 KERNEL = Path(jupyter_pause.kernel.__file__).parent
 CLOUDPICKLE = Path(cloudpickle.__file__).parent

@@ -1,5 +1,6 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
+# ruff: noqa: E501  (the cells of notebooks are text here)
 """Functions and classes of the notebook, under the Python that saved them and under others."""
 
 from __future__ import annotations
@@ -118,7 +119,10 @@ def check_classes(back: Process) -> None:
     back.true(*AFTER_CLASSES)
     back.cells("FACTOR = 3", "abstract = False\ntry: Shape()\nexcept TypeError: abstract = True")
     back.true("b.get() == 7", "abstract")
-    back.cells("@dataclasses.dataclass\nclass Later(D):\n    n: int = 0\nlater = Later(1, n=5)", "class Two(Plug, key='two'): pass")
+    back.cells(
+        "@dataclasses.dataclass\nclass Later(D):\n    n: int = 0\nlater = Later(1, n=5)",
+        "class Two(Plug, key='two'): pass",
+    )
     back.true("later.total() == 1 and later.n == 5", "Plug.plugins == ['one', 'two']")
 
 
@@ -140,8 +144,16 @@ def test_classes_and_their_instances(start: Start, again: Start) -> None:
 
 @pytest.mark.parametrize(
     ("saved", "loaded"),
-    [("3.11", "3.9"), ("3.11", "3.12"), ("3.11", "3.13"), ("3.9", "3.11"), ("3.9", "3.13"), ("3.12", "3.11"),
-     ("3.13", "3.9"), ("3.13", "3.12")],
+    [
+        ("3.11", "3.9"),
+        ("3.11", "3.12"),
+        ("3.11", "3.13"),
+        ("3.9", "3.11"),
+        ("3.9", "3.13"),
+        ("3.12", "3.11"),
+        ("3.13", "3.9"),
+        ("3.13", "3.12"),
+    ],
 )
 def test_another_python_minor(start: Start, again: Start, saved: str, loaded: str) -> None:
     source, target = python(saved), python(loaded)
@@ -192,7 +204,13 @@ def test_modules_and_what_was_imported_from_them(start: Start, again: Start, tmp
     saved.end()
     new = start().cells("import sys; sys.path.insert(0, '')")
     assert new.load(folder)["losses"] == []
-    new.true("t.v == 4 and type(t) is own_module.Thing", "xml.dom.minidom", "cf.ThreadPoolExecutor", "sqrt(4) == 2", "made.x == 3")
+    new.true(
+        "t.v == 4 and type(t) is own_module.Thing",
+        "xml.dom.minidom",
+        "cf.ThreadPoolExecutor",
+        "sqrt(4) == 2",
+        "made.x == 3",
+    )
     new.end()
     import pathlib
 

@@ -1,5 +1,6 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
+# ruff: noqa: E501  (the cells of notebooks are text here)
 """What cannot come back: named with its path, the rest untouched, and one clear sentence when it is used."""
 
 from __future__ import annotations
@@ -25,7 +26,16 @@ BAD = (
     "class Loop:\n    def __getattr__(self, name): return getattr(self, name)\nloop = Loop()",
 )
 EXPECTED = {
-    "gen", 'cfg["gen"]', "holder.sock", "items[3]", "thread", "again", "close.<inner>", "angry[0]", "odd", "glob",
+    "gen",
+    'cfg["gen"]',
+    "holder.sock",
+    "items[3]",
+    "thread",
+    "again",
+    "close.<inner>",
+    "angry[0]",
+    "odd",
+    "glob",
 }
 
 
@@ -40,7 +50,13 @@ def test_S04_two_lists_what_is_back_and_what_is_not(start: Start, again: Start, 
     assert set(seen) - {"loop"} == named, "the scan says the same before the click"
     assert all(loss["reason"] and loss["type"] for loss in losses.values())
     assert losses["holder.sock"]["cell"] == 5 and losses["thread"]["cell"] == 6 and losses["gen"]["cell"] == 3
-    back.true("f() == 1", "cfg['keep'] == [1]", "items[:3] == [1, 2, 3]", "type(holder) is Holder", "deep['a'][0]['b'][0] == 1")
+    back.true(
+        "f() == 1",
+        "cfg['keep'] == [1]",
+        "items[:3] == [1, 2, 3]",
+        "type(holder) is Holder",
+        "deep['a'][0]['b'][0] == 1",
+    )
     back.true("deep['a'][0]['b'][1] is holder.sock", "again is gen and cfg['gen'] is gen", "type(angry) is list")
     lost = {item["name"] for item in back.loaded["variables"] if item["fate"] == "lost"}
     assert lost - {"loop"} == {"gen", "again", "thread", "odd", "glob"}
@@ -55,13 +71,17 @@ def test_tombstones_raise_one_sentence_and_let_go(start: Start, again: Start) ->
         "__import__('asyncio').run(__import__('asyncio').wait_for(gen, 1))", "gen @ gen", "abs(gen)", "exec('g = gen; g += 1')",
     )  # fmt: skip
     for use in uses:
-        back.cells(f"try:\n    {use}\n    caught = None\nexcept Exception as error:\n    caught = type(error).__name__, str(error)")
+        back.cells(
+            f"try:\n    {use}\n    caught = None\nexcept Exception as error:\n    caught = type(error).__name__, str(error)"
+        )
         kind, text = back.value("caught")
         assert kind == "LostObjectError", (use, kind, text)
         assert "gen (generator), made in cell 2," in text and "run that cell again" in text and text.endswith(".")
     back.true("isinstance(gen, object) and not isinstance(gen, list)", "gen in {gen: 1}", "gen == gen and gen != 1")
     back.true("'lost' in repr(gen) and 'lost' in f'{gen}'", "not hasattr(gen, '_repr_html_')")
-    back.true("__import__('copy').deepcopy(box)[0] is gen", "__import__('pickle').loads(__import__('pickle').dumps(1)) == 1")
+    back.true(
+        "__import__('copy').deepcopy(box)[0] is gen", "__import__('pickle').loads(__import__('pickle').dumps(1)) == 1"
+    )
     back.cells("gen = 5", "del box[0]")
     back.true("gen == 5 and box == []")
 
@@ -86,7 +106,9 @@ def test_objects_on_which_the_pickler_itself_gives_up(start: Start, again: Start
             "good = {'x': [1, 2]}; also = good",
         )
     )
-    back.true("good == {'x': [1, 2]} and also is good", "items['n'] == 4", "type(never) is list and type(wrong) is list")
+    back.true(
+        "good == {'x': [1, 2]} and also is good", "items['n'] == 4", "type(never) is list and type(wrong) is list"
+    )
     assert {"items", "wrong", "never"} <= {loss["name"] for loss in back.loaded["losses"]}
 
 
@@ -98,7 +120,10 @@ def test_a_recipe_that_fails_on_load_costs_only_itself(start: Start, again: Star
             "shared = once['n']; after = np.arange(40_000); ref = once['big']; tail = [once]",
         )
     )
-    back.true("shared is once['n'] and shared == [1]", "after[39_999] == 39_999 and ref is once['big'] and ref[29_999] == 29_999")
+    back.true(
+        "shared is once['n'] and shared == [1]",
+        "after[39_999] == 39_999 and ref is once['big'] and ref[29_999] == 29_999",
+    )
     back.true("tail[0] is once and first[7] == 7")
     assert [loss["path"] for loss in back.loaded["losses"]] == ['once["e"]']
     assert "TypeError" in back.loaded["losses"][0]["reason"]
@@ -120,7 +145,9 @@ def test_a_lying_recipe_is_noticed(start: Start, again: Start) -> None:
 def test_S02_star_imports_and_redefined_classes(start: Start, again: Start) -> None:
     pytest.importorskip("numpy")
     back = again(
-        start().cells("from numpy import *", "class A:\n    n = 1\nold = A()", "class A:\n    n = 2\nnew = A(); data = arange(5)")
+        start().cells(
+            "from numpy import *", "class A:\n    n = 1\nold = A()", "class A:\n    n = 2\nnew = A(); data = arange(5)"
+        )
     )
     back.true("old.n == 1 and new.n == 2 and type(old) is not A", "data.sum() == 10 and sqrt(16.0) == 4.0")
     assert back.loaded["losses"] == []
@@ -138,12 +165,20 @@ def test_variables_changed_by_a_thread_while_they_are_saved(start: Start, again:
 
 
 def test_the_manifest_can_be_read_without_unpickling(start: Start) -> None:
-    folder = start().cells("x = [1, 2]; gen = (i for i in ''); import threading; lock = threading.Lock()\nclass C: pass").save()
+    folder = (
+        start()
+        .cells("x = [1, 2]; gen = (i for i in ''); import threading; lock = threading.Lock()\nclass C: pass")
+        .save()
+    )
     found = manifest(folder)
     by_name = {variable["name"]: variable for variable in found["variables"]}
     assert by_name["x"]["type"] == "list" and by_name["x"]["fate"] == "in checkpoint" and by_name["x"]["bytes"] > 0
     assert by_name["gen"]["fate"] == "lost" and by_name["gen"]["kind"] == "tombstone" and by_name["gen"]["reason"]
-    assert by_name["lock"]["fate"] == "rebuilt" and by_name["C"]["kind"] == "class" and by_name["threading"]["kind"] == "module"
+    assert (
+        by_name["lock"]["fate"] == "rebuilt"
+        and by_name["C"]["kind"] == "class"
+        and by_name["threading"]["kind"] == "module"
+    )
     assert "In" not in by_name and found["python"]["magic"] and found["format"] == 1
 
 

@@ -1,5 +1,6 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
+# ruff: noqa: E501  (the cells of notebooks are text here)
 """Things that are made again: locks, queues, files, databases, pools, weak references."""
 
 from __future__ import annotations
@@ -44,11 +45,21 @@ def test_locks_queues_and_pools(start: Start, again: Start, minor: str) -> None:
     back.true("lock.acquire(timeout=1) and not lock.acquire(False)", "held.acquire(timeout=1)", "both['lock'] is lock")
     back.true("rlock.acquire(timeout=1) and rlock.acquire(timeout=1)", "event.is_set()", "cond._lock is lock")
     back.true("sem._value == 2 and bsem._value == 2 and barrier.parties == 2")
-    back.true("q.get() == 1 and q.get()[0] is lock and q.maxsize == 5 and q.unfinished_tasks == 2", "lifo.get() == 3", "sq.get() == 's'")
+    back.true(
+        "q.get() == 1 and q.get()[0] is lock and q.maxsize == 5 and q.unfinished_tasks == 2",
+        "lifo.get() == 3",
+        "sq.get() == 's'",
+    )
     back.true("log is logging.getLogger('mine.sub') and log.level == 10", "root is logging.getLogger()")
     back.true("pool.submit(lambda: 4).result() == 4 and pool._max_workers == 3", "done.result() == 5")
-    back.true("rnd.random() == [r := random.Random(3), r.random()][1]", "0 <= sysrnd.random() < 1", "pattern.match('AAA')")
-    back.true("text.read() == 'bc' and raw.read() == b'yz'", "next(count) == 6 and list(it) == [2, 3]", "bytes(view) == b'abc'")
+    back.true(
+        "rnd.random() == [r := random.Random(3), r.random()][1]", "0 <= sysrnd.random() < 1", "pattern.match('AAA')"
+    )
+    back.true(
+        "text.read() == 'bc' and raw.read() == b'yz'",
+        "next(count) == 6 and list(it) == [2, 3]",
+        "bytes(view) == b'abc'",
+    )
     back.cells("view[0] = 120", "with worker.lock: pass")
     assert fates(back)["held"] == {"name": "held", "fate": "rebuilt", "reason": "it was held; it comes back free"}
     assert fates(back)["lock"]["fate"] == "rebuilt" and fates(back)["worker"]["fate"] == "in checkpoint"
@@ -67,8 +78,18 @@ def test_files_go_on_at_their_position_and_are_never_emptied(start: Start, again
     )
     back = again(saved)
     assert back.loaded["losses"] == [], back.loaded["losses"]
-    back.true("r.readline() == 'zwei ü\\n' and r.encoding == 'latin-1'", "rb.read(2) == bytes([50, 51])", "raw.read(1) == b'\\x07'")
-    back.true("holder['f'] is w", "closed.closed", "loop.readline() == 'zwei ü\\n'", "ap.read(2) == b'cd'", "holder['err'] is __import__('sys').stderr")
+    back.true(
+        "r.readline() == 'zwei ü\\n' and r.encoding == 'latin-1'",
+        "rb.read(2) == bytes([50, 51])",
+        "raw.read(1) == b'\\x07'",
+    )
+    back.true(
+        "holder['f'] is w",
+        "closed.closed",
+        "loop.readline() == 'zwei ü\\n'",
+        "ap.read(2) == b'cd'",
+        "holder['err'] is __import__('sys').stderr",
+    )
     back.cells("w.write('second\\n'); wb.write(b'678'); a.write('end\\n')\nfor f in (w, wb, a): f.close()")
     work = tmp_path / "work"
     assert (work / "out.txt").read_text() == "first\nsecond\n"
@@ -116,7 +137,9 @@ def test_sqlite(start: Start, again: Start, saved: str, loaded: str, tmp_path: P
         "cursor = memory.execute('select * from t'); box = {'db': disk, 'cur': cursor}",
     )
     back = again(process, python(loaded))
-    back.true("memory.execute('select a, b from t').fetchone()['a'] == 1", "empty.execute('select 1').fetchone() == (1,)")
+    back.true(
+        "memory.execute('select a, b from t').fetchone()['a'] == 1", "empty.execute('select 1').fetchone() == (1,)"
+    )
     back.true("box['db'] is disk and disk.execute('select c from u').fetchone() == (5,)")
     lost = {loss["path"]: loss["reason"] for loss in back.loaded["losses"]}
     assert set(lost) == {"dirty", "cursor", 'box["cur"]'} or set(lost) == {"dirty", "cursor"}
@@ -133,7 +156,15 @@ def test_weak_references(start: Start, again: Start, minor: str) -> None:
         ),
         python(minor),
     )
-    back.true("ref() is n", "proxy.f() == 1", "values['a'] is n", "keys[n] == 2", "n in some", "dead() is None", "method()() == 1")
+    back.true(
+        "ref() is n",
+        "proxy.f() == 1",
+        "values['a'] is n",
+        "keys[n] == 2",
+        "n in some",
+        "dead() is None",
+        "method()() == 1",
+    )
     back.true("n.me is ref")
     assert back.loaded["losses"] == []
 

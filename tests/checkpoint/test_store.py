@@ -1,5 +1,6 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
+# ruff: noqa: E501  (the cells of notebooks are text here)
 """The store: commit, verify, list, delete; hostile ids and hostile bytes."""
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from jupyter_pause.checkpoint import signing
 from jupyter_pause.checkpoint.compare import differences_with_interpreter
 from jupyter_pause.checkpoint.store import CheckpointError, CheckpointStore
@@ -71,7 +73,12 @@ def test_commit_list_and_delete(store: CheckpointStore, start: Start) -> None:
     seen: list[tuple[int, int]] = []
     first = put(store, process, path="a.ipynb", created="2026-01-01T00:00:00Z")
     staging = store.new_staging({"created": "2026-01-02T00:00:00Z"})
-    process.ask("save", root=str(store.root), identifier=staging.name, request=json.loads((staging / "request.json").read_bytes()))
+    process.ask(
+        "save",
+        root=str(store.root),
+        identifier=staging.name,
+        request=json.loads((staging / "request.json").read_bytes()),
+    )
     second = store.commit(staging, lambda done, total: seen.append((done, total))).id
     assert seen[-1][0] == seen[-1][1] > 24_000_000
     assert [m.id for m in store.list()] == [second, first]
@@ -154,7 +161,9 @@ def test_S29_the_older_checkpoint_stays_when_the_newest_is_damaged(store: Checkp
     back = start()
     assert load(back, store, old)["outcome"] == "restored"
     assert back.value("x") == "old"
-    assert [m.id for m in store.list()] == [new, old], "it is listed with its time; what is damaged is said when verified"
+    assert [m.id for m in store.list()] == [new, old], (
+        "it is listed with its time; what is damaged is said when verified"
+    )
 
 
 def test_S49_a_payload_replaced_by_code_is_never_run(store: CheckpointStore, start: Start, tmp_path: Path) -> None:
@@ -303,7 +312,9 @@ def test_a_full_disk_is_no_space_and_leaves_nothing(store: CheckpointStore, star
 def test_a_small_file_system_is_refused_before_writing(start: Start, tmp_path: Path) -> None:
     mount = tmp_path / "small"
     mount.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(mount)], capture_output=True, check=False)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(mount)], capture_output=True, check=False
+    )
     if made.returncode != 0:
         pytest.skip("mounting a small file system needs root; the limit on file sizes is tested above")
     try:
@@ -331,7 +342,9 @@ def test_an_unwritable_place_is_said(store: CheckpointStore, start: Start) -> No
 
 
 async def test_S05_other_versions_are_named_before_anything_is_loaded(store: CheckpointStore, start: Start) -> None:
-    identifier = await asyncio.to_thread(lambda: put(store, start().cells("import numpy as np; x = np.arange(5); y = [1]")))
+    identifier = await asyncio.to_thread(
+        lambda: put(store, start().cells("import numpy as np; x = np.arange(5); y = [1]"))
+    )
     found = await asyncio.to_thread(store.manifest, identifier)
     assert set(found.packages) == {"numpy"}
     assert await differences_with_interpreter(found, [sys.executable]) == []

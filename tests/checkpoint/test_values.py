@@ -1,5 +1,6 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
+# ruff: noqa: E501  (the cells of notebooks are text here)
 """Plain data, shared references, NumPy memory: what was one object stays one object."""
 
 from __future__ import annotations
@@ -130,6 +131,10 @@ def test_deep_nesting(start: Start, again: Start, minor: str) -> None:
 
 
 def test_big_frames_are_streamed(start: Start, again: Start) -> None:
-    back = again(start().cells("text = 'abc' * 4_000_000; raw = bytes(range(256)) * 40_000; rows = [(i, -i) for i in range(400_000)]"))
+    back = again(
+        start().cells(
+            "text = 'abc' * 4_000_000; raw = bytes(range(256)) * 40_000; rows = [(i, -i) for i in range(400_000)]"
+        )
+    )
     back.true("text == 'abc' * 4_000_000", "raw == bytes(range(256)) * 40_000", "rows[399_999] == (399_999, -399_999)")
     assert {frame["encoding"] for frame in manifest(back.folder)["frames"]} == {"plain", "zlib"}

@@ -1,5 +1,6 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
+# ruff: noqa: E501  (the cells of notebooks are text here)
 """A process that runs cells, saves and loads, on JSON commands from a test. Runs under any Python that kernels may have.
 
 It is no kernel: cells are compiled one by one under names of their own, with their text in `linecache`, as IPython does.
@@ -37,7 +38,7 @@ BUILTIN = {name for name in namespace if name.startswith("__")} | {"__builtins__
 
 def cell(text):
     inputs = namespace["In"]
-    name = "<cell-%d-%d>" % (os.getpid(), len(inputs))
+    name = f"<cell-{os.getpid()}-{len(inputs)}>"
     inputs.append(text)
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     exec(compile(text, name, "exec"), namespace)
@@ -108,7 +109,7 @@ def serve():
         try:
             answer = [True, COMMANDS[name](**arguments)]
         except BaseException as error:
-            answer = [False, "%s: %s\n%s" % (type(error).__name__, error, traceback.format_exc())]
+            answer = [False, f"{type(error).__name__}: {error}\n{traceback.format_exc()}"]
         sys.stdout.write(MARK + json.dumps(answer) + "\n")
         sys.stdout.flush()
 
