@@ -260,6 +260,7 @@ class Capture:
         self._kept_alive: List[Any] = []
         self._tries: Dict[str, int] = {}
         self._nested: Set[str] = set()
+        self._search_seconds = 8.0
 
     def run(self, hidden: Set[str], watch: Watch) -> Dict[str, Any]:
         """Write everything; returns what ``result.json`` says of a success. Raises Cancelled, NoRoom, OSError."""
@@ -383,7 +384,7 @@ class Capture:
         found: List[Dict[str, Any]] = [{} for _ in dump.pickler.lost]
         by_object: Dict[int, Dict[str, Any]] = {}
         for record in records:
-            paths = losses.paths_to(record.name, record.value, [id(item[0]) for item in record.lost], dump.reducer)
+            paths = self._paths(dump, record, [item[0] for item in record.lost])
             for value, reason, number in record.lost:
                 found[number] = _loss(record.name, paths.get(id(value)) or record.name, value, reason)
                 by_object[id(value)] = found[number]
@@ -422,13 +423,23 @@ class Capture:
             (internal if is_internal(record.name) else variables).append(entry)
         return variables, internal
 
+    def _paths(self, dump: Dump, record: Record, objects: List[Any]) -> Dict[int, str]:
+        """Where these lie in a variable. All searches of a capture together take a few seconds at most."""
+        if not objects or self._search_seconds <= 0:
+            return {}
+        began = time.monotonic()
+        limit = min(self._search_seconds, losses.MOST_SECONDS)
+        paths = losses.paths_to(record.name, record.value, [id(value) for value in objects], dump.reducer, limit)
+        self._search_seconds -= time.monotonic() - began
+        return paths
+
     def _fingerprint(self, value: Any) -> Optional[str]:
         return None if value is self._namespace else fingerprint.of(value)
 
     def _rebuilt(self, dump: Dump, record: Record) -> List[Dict[str, Any]]:
         """Things inside the variable that are made again, with what will be different about them."""
         some = record.revived[:50]
-        paths = losses.paths_to(record.name, record.value, [id(value) for value in some], dump.reducer) if some else {}
+        paths = self._paths(dump, record, some)
         return [
             {
                 "path": paths.get(id(value), record.name),

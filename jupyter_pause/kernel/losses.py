@@ -13,7 +13,7 @@ from . import cells
 from .reducing import ATOMS, Reducer, children
 from .tombstone import Tombstone
 
-#: A search ends after so many objects or seconds; the path is then only the variable's name.
+#: A search in one variable ends after so many objects or seconds; the path is then only the variable's name.
 MOST_OBJECTS, MOST_SECONDS = 500_000, 3.0
 
 
@@ -25,11 +25,13 @@ def type_name(value: Any) -> str:
     return "%s.%s" % (cls.__module__, cls.__qualname__)
 
 
-def paths_to(name: str, value: Any, targets: Iterable[int], reducer: Reducer) -> Dict[int, str]:
-    """The shortest path from a variable to each object (given by id); those not found are left out."""
+def paths_to(
+    name: str, value: Any, targets: Iterable[int], reducer: Reducer, seconds: float = MOST_SECONDS
+) -> Dict[int, str]:
+    """The shortest path from a variable to each object (given by id); those not found in time are left out."""
     wanted = set(targets)
     found: Dict[int, str] = {}
-    for path, current in _walk(name, value, reducer):
+    for path, current in _walk(name, value, reducer, seconds):
         if id(current) in wanted:
             found[id(current)] = path
             wanted.discard(id(current))
@@ -40,15 +42,17 @@ def paths_to(name: str, value: Any, targets: Iterable[int], reducer: Reducer) ->
 
 def tombstones_in(name: str, value: Any, reducer: Reducer) -> List[Tuple[Tombstone, str]]:
     """Tombstones inside a variable, each with the shortest path to it."""
-    return [(current, path) for path, current in _walk(name, value, reducer) if type(current) is Tombstone]
+    return [
+        (current, path) for path, current in _walk(name, value, reducer, MOST_SECONDS) if type(current) is Tombstone
+    ]
 
 
-def _walk(name: str, value: Any, reducer: Reducer) -> Iterator[Tuple[str, Any]]:
+def _walk(name: str, value: Any, reducer: Reducer, seconds: float) -> Iterator[Tuple[str, Any]]:
     """Objects in a variable, nearest first, each once; ends early where there are very many."""
     seen = {id(value)}
     keep: List[Any] = [value]  # ids stay true only while the objects live
     line = deque([(name, value)])
-    limit = time.monotonic() + MOST_SECONDS
+    limit = time.monotonic() + seconds
     yield name, value
     while line and len(seen) < MOST_OBJECTS and time.monotonic() < limit:
         path, current = line.popleft()

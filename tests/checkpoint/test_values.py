@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.kernel import pythons
+
 from .engine import Process, manifest, python
 
 Start = Callable[..., Process]
@@ -98,6 +100,25 @@ def test_pandas_frames(start: Start, again: Start) -> None:
     )
     back.true("df.a.sum() == sum(range(50_000))", "df.c.dtype == 'category'", "str(index.tz) == 'Europe/Berlin'")
     back.true("list(df.columns) == ['a', 'b', 'c']", "np.shares_memory(column.to_numpy(), df['a'].to_numpy())")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_numpy_data_moves_between_pythons_and_numpy_versions(start: Start, again: Start, number: int) -> None:
+    other = pythons.other(number)
+    cells = (
+        "import numpy as np; big = np.arange(50_000.); view = big[::2]; small = np.eye(3, dtype='f4'); s = np.int16(4)",
+        "obj = np.array([{'a': 1}, None], dtype=object); rec = np.zeros(2, [('a', 'i4')]); gen = np.random.default_rng(1)",
+    )
+    check = (
+        "big[2] == 2 and view[1] == 2 and np.shares_memory(big, view)",
+        "small.trace() == 3 and s == 4",
+        "obj[0] == {'a': 1}",
+    )
+    there = again(start().cells(*cells), other)
+    there.true(*check, "rec['a'].sum() == 0")
+    back = again(there)
+    back.true(*check)
+    assert back.loaded["losses"] == [] and back.loaded["mismatched"] == []
 
 
 def test_random_numbers_go_on_where_they_were(start: Start, again: Start) -> None:
