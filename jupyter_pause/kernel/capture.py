@@ -322,7 +322,7 @@ class Capture:
                 else "there was not enough memory to save it"
             )
         culprit = failure.last
-        simple = culprit is None or isinstance(culprit, (type, types.ModuleType, types.FunctionType))
+        simple = culprit is None or issubclass(type(culprit), (type, types.ModuleType, types.FunctionType))
         whole = simple or isinstance(failure.error, RecursionError) or self._tries[name] > 2 or attempt >= RESTARTS
         if whole or culprit is failure.record.value or id(culprit) in self._blacklist:
             self._as_lost[name] = reason
@@ -482,7 +482,7 @@ def kind_of(value: Any) -> str:
     """data, function, class, module or tombstone."""
     if loss_of(value) is not None:
         return "tombstone"
-    if isinstance(value, type):
+    if issubclass(type(value), type):
         return "class"
     if isinstance(value, types.ModuleType):
         return "module"
@@ -500,7 +500,7 @@ def _order(item: Tuple[Any, Any]) -> int:
         return 0
     if type(value) in ATOMS:
         return 1
-    return 2 if isinstance(value, (type, types.FunctionType)) else 3
+    return 2 if issubclass(type(value), (type, types.FunctionType)) else 3
 
 
 def _rough_size(records: List[Record]) -> int:

@@ -308,6 +308,8 @@ class Definitions:
         )
 
     def _builtin_name(self, cls: type) -> Optional[str]:
+        if cls in (type(None), type(Ellipsis), type(NotImplemented)):
+            return cls.__name__
         try:
             return typing.cast(Optional[str], self._helpers._BUILTIN_TYPE_NAMES.get(cls))
         except TypeError:  # a metaclass without a hash
@@ -360,7 +362,7 @@ class Definitions:
 def _annotations_of(thing: Any) -> Dict[str, Any]:
     """Annotations of a function or a class itself; those that cannot be evaluated (Python 3.14) are left out."""
     try:
-        if isinstance(thing, type):
+        if issubclass(type(thing), type):
             found = thing.__dict__.get("__annotations__")
             if found is None and sys.version_info >= (3, 14):
                 found = thing.__annotations__
@@ -486,6 +488,15 @@ def make_enum(meta: Any, name: str, bases: Tuple[Any, ...], names: Dict[str, Any
         body[key] = value
     with _without_init_subclass(bases):
         return maker.__new__(meta, name, bases, body)
+
+
+def new_by_base(cls: Any, *arguments: Any) -> Any:
+    """An instance made by the nearest ``__new__`` that is not the notebook's own, whose arguments are not known."""
+    for base in cls.__mro__:
+        make = base.__dict__.get("__new__")
+        if make is not None and not isinstance(getattr(make, "__func__", make), FunctionType):
+            return base.__new__(cls, *arguments)
+    return object.__new__(cls)
 
 
 def set_class(cls: Any, state: Dict[str, Any]) -> None:

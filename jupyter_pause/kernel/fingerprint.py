@@ -53,7 +53,7 @@ def _parts(value: Any) -> Any:
         return None  # a NewType is a function in some versions and an object in others
     if cls is FunctionType:
         return ["function", value.__qualname__, value.__code__.co_argcount]
-    if isinstance(value, type):
+    if issubclass(type(value), type):
         return ["class", value.__qualname__, len(value.__bases__)]
     if cls is ModuleType:
         return ["module", value.__name__]

@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 from . import arrays, recipes, revivers
 from .context import live_main, live_shell
-from .definitions import CannotSave, Definitions, ModuleGlobals, code_object, refuse_compiled
+from .definitions import CannotSave, Definitions, ModuleGlobals, code_object, new_by_base, refuse_compiled
 from .tombstone import Tombstone, loss_of
 
 PROTOCOL = 5
@@ -252,6 +252,8 @@ class Reducer:
         if type(recipe) is tuple and 2 <= len(recipe) <= 6 and callable(recipe[0]) and type(recipe[1]) is tuple:
             if recipe[0] in _NEW:
                 self._require_class(recipe[1][0])
+                if recipe[0] is _NEW[0] and self._has_own_new(type(value)):
+                    return (new_by_base, *recipe[1:])
                 if len(recipe[1]) == 1 and (len(recipe) == 2 or recipe[2] is None):
                     return self._singleton(value) or recipe
             return recipe
@@ -262,6 +264,17 @@ class Reducer:
         if recipe is NotImplemented:
             return recipe
         raise Lost("its own rules for saving give something that cannot be used")
+
+    @staticmethod
+    def _has_own_new(cls: type) -> bool:
+        """A notebook's class whose ``__new__`` was called when the object was made, with arguments now unknown."""
+        own = cls.__new__
+        rules = (getattr(cls, "__getnewargs__", None), getattr(cls, "__getnewargs_ex__", None))
+        return (
+            isinstance(own, FunctionType)
+            and own.__module__ == "__main__"
+            and not any(isinstance(rule, FunctionType) for rule in rules)
+        )
 
     def _singleton(self, value: Any) -> Optional[str]:
         """The name of a marker object in the module of its class (``dataclasses.MISSING``): there must be only one."""
@@ -395,7 +408,7 @@ def children(value: Any, reducer: Reducer) -> List[Tuple[str, Any]]:
         return [(".__self__", value.__self__), (".__func__", value.__func__)]
     if cls is functools.partial:
         return [(".func", value.func), (".args", value.args), (".keywords", value.keywords)]
-    if isinstance(value, type):
+    if issubclass(type(value), type):
         return _inside_class(value, reducer)
     handler = reducer.handler_of(cls)
     if handler.way == "revive":
@@ -470,12 +483,12 @@ def inside_recipe(value: Any, recipe: Any) -> List[Tuple[str, Any]]:
     if not isinstance(recipe, tuple):
         return []
     arguments = recipe[1]
-    if recipe[0] in _NEW:
+    if recipe[0] in _NEW or recipe[0] is new_by_base:
         arguments = arguments[1:]
     found: List[Tuple[str, Any]] = [
         ("" if len(arguments) == 1 else ".args[%d]" % i, a) for i, a in enumerate(arguments)
     ]
-    if type(value).__module__ == "__main__" or not isinstance(recipe[0], type):
+    if type(value).__module__ == "__main__":
         found.append((".__class__", type(value)))
     state = recipe[2] if len(recipe) > 2 else None
     parts = state if type(state) is tuple and len(state) == 2 and type(state[1]) in (dict, type(None)) else (state,)

@@ -162,7 +162,7 @@ class Scanner:
         return fate, reason
 
     def _refuse_class(self, value: Any) -> None:
-        if isinstance(value, type):
+        if issubclass(type(value), type):
             self._reducer._require_class(value)
 
     # --- objects -----------------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def _own_size(value: Any) -> int:
     cls = type(value)
     if arrays.is_array(value):
         return 128 if arrays.is_array(value.base) else int(value.nbytes)
-    if isinstance(value, (type, types.ModuleType, types.FunctionType)):
+    if issubclass(type(value), (type, types.ModuleType, types.FunctionType)):
         return 0
     try:
         size = sys.getsizeof(value)
