@@ -21,6 +21,7 @@ import {
   reconnectPlugin,
   runningPlugin
 } from './plugins/notebooks';
+import { outagePlugin } from './plugins/outage';
 import { panelPlugin } from './plugins/panel';
 
 export * from './tokens';
@@ -42,7 +43,8 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   documentsPlugin,
   noticePlugin,
   notificationsPlugin,
-  reconnectPlugin
+  reconnectPlugin,
+  outagePlugin
 ];
 
 export default plugins;

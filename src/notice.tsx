@@ -90,6 +90,16 @@ export class NotebookNotice extends ReactWidget {
     const { actions, manager, panel, trans } = this._options;
     const kernel = panel.sessionContext.session?.kernel?.id ?? null;
     const row = manager.row(kernel);
+    if (manager.availability === 'unreachable' && isPaused(row)) {
+      return (
+        <Line
+          icon={pausedIcon}
+          text={trans.__(
+            'The Jupyter server does not answer. The kernel was paused and its variables are on disk; waiting for the server…'
+          )}
+        />
+      );
+    }
     if (manager.availability !== 'ready') {
       return null;
     }
