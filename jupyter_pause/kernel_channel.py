@@ -1,6 +1,10 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
-"""Messages from the server to our code in a kernel, over the kernel's own (signed) channels."""
+"""Messages from the server to our code in a kernel, over the kernel's own (signed) channels.
+
+The manager's own streams are used, not a second client: a `zmq.asyncio` socket that is closed while others of the same
+event loop are at work can take their file descriptor's reader with it (seen: replies to other clients never came).
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,14 @@ CONTROL = "jupyter_pause_control"
 
 
 @contextmanager
-def kernel_client(kernel_manager: Any, *, shell: bool = False, control: bool = False) -> Iterator[Any]:
-    """A short-lived client of the kernel; its sockets are closed on the way out."""
-    client = kernel_manager.client()
-    client.start_channels(shell=shell, iopub=False, stdin=False, hb=False, control=control)
+def shell_message(kernel_manager: Any, content: dict[str, Any]) -> Iterator[None]:
+    """Send our request on the shell channel, where it queues behind cells; the channel stays open inside the `with`."""
+    stream = kernel_manager.connect_shell()
     try:
-        yield client
+        kernel_manager.session.send(stream, REQUEST, content)
+        yield
     finally:
-        client.stop_channels()
+        stream.close()
 
 
 async def control_request(kernel_manager: Any, content: dict[str, Any], timeout: float) -> dict[str, Any] | None:
@@ -32,16 +36,25 @@ async def control_request(kernel_manager: Any, content: dict[str, Any], timeout:
     Returns the reply's content, or None when none came within `timeout` seconds: the kernel may be hung, or it runs
     without our bootstrap.
     """
-    with kernel_client(kernel_manager, control=True) as client:
-        message = client.session.msg(CONTROL, content)
-        client.control_channel.send(message)
-        deadline = asyncio.get_running_loop().time() + timeout
-        while (left := deadline - asyncio.get_running_loop().time()) > 0:
-            try:
-                reply = await client.control_channel.get_msg(timeout=left)
-            except Exception:  # queue.Empty, and zmq errors while a kernel goes away
-                return None
-            if reply.get("parent_header", {}).get("msg_id") == message["header"]["msg_id"]:
-                body: dict[str, Any] = reply["content"]
-                return body
-    return None
+    session = kernel_manager.session
+    reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+    message = session.msg(CONTROL, content)
+
+    def on_message(parts: list[bytes]) -> None:
+        try:
+            _, frames = session.feed_identities(parts)
+            answer = session.deserialize(frames)
+        except ValueError:  # not signed with this kernel's key
+            return
+        if answer["parent_header"].get("msg_id") == message["header"]["msg_id"] and not reply.done():
+            reply.set_result(answer["content"])
+
+    stream = kernel_manager.connect_control()
+    try:
+        stream.on_recv(on_message)
+        session.send(stream, message)
+        return await asyncio.wait_for(reply, timeout)
+    except TimeoutError:
+        return None
+    finally:
+        stream.close()

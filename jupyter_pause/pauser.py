@@ -511,7 +511,7 @@ class Pauser:
         provisioner = self.provisioner(kernel_id)
         if await provisioner.poll() is not None:
             raise PauseError("kernel_dead")
-        busy = self.is_busy(kernel_id)
+        busy = await self._really_busy(kernel_id)
         if busy and request.when_busy == "refuse":
             raise PauseError("kernel_busy")
         if busy or request.on_loss == "accept":
@@ -519,6 +519,12 @@ class Pauser:
         losses = await self._known_losses(kernel_id)
         if losses:
             raise PauseError("would_lose", losses=losses)
+
+    async def _really_busy(self, kernel_id: str) -> bool:
+        """Ask the kernel itself: Jupyter's own word lags behind by a message."""
+        kernel = self.kernel_manager.get_kernel(kernel_id)
+        reply = await control_request(kernel, {"op": "status"}, self.settings.control_timeout)
+        return self.is_busy(kernel_id) if reply is None else bool(reply.get("busy"))
 
     async def _known_losses(self, kernel_id: str) -> list[Loss]:
         """Losses that a scan finds now. A kernel that does not answer in time is asked again after the capture."""
@@ -579,6 +585,7 @@ class Pauser:
         if kernel_id in self._by_kernel:
             raise PauseError("operation_in_progress", operation=self._by_kernel[kernel_id].id)
         if not provisioner.paused:
+            self._note_first_use(kernel_id)
             if entry.state == "ready" and request.checkpoint is None:
                 operation = self._begin("resume", [kernel_id], "user")
                 self._finish_at_once(operation)

@@ -11,8 +11,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .checkpoint.store import CheckpointError
 from .errors import PauseError
-from .kernel_channel import REQUEST, control_request, kernel_client
+from .kernel_channel import control_request, shell_message
 from .operations import Cancelled
 from .states import CheckpointSummary, Loss, PauseReport, Question
 
@@ -105,8 +106,7 @@ class PauseRun:
         self._operation.raise_if_cancelled()
         if not self._options.wait_for_kernel:
             return await self._wait_for_result(self.staging)
-        with kernel_client(self._km, shell=True) as client:
-            client.shell_channel.send(client.session.msg(REQUEST, {"op": "capture", "staging": str(self.staging)}))
+        with shell_message(self._km, {"op": "capture", "staging": str(self.staging)}):
             return await self._wait_for_result(self.staging)
 
     async def _wait_for_result(self, staging: Path) -> dict[str, Any]:
@@ -180,12 +180,13 @@ class PauseRun:
         def progress(done: int, total: int) -> None:
             loop.call_soon_threadsafe(operation.progress, done, total)
 
-        manifest = await asyncio.to_thread(
-            self._store.commit,
-            self.staging,
-            progress,
-            operation.cancel_requested.is_set,
-        )
+        cancelled = operation.cancel_requested.is_set
+        try:
+            manifest = await asyncio.to_thread(self._store.commit, self.staging, progress, cancelled)
+        except CheckpointError as error:
+            if error.code == "cancelled":
+                raise Cancelled from error
+            raise
         self.staging = None
         await self._require_alive_or_keep(manifest)
         return manifest

@@ -7,11 +7,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jupyter_client import BlockingKernelClient
 from tornado.httpclient import HTTPClientError
 
 LIMIT = 60.0
@@ -31,7 +32,7 @@ class Driver:
     def __init__(self, fetch: Callable[..., Awaitable[Any]], serverapp: Any) -> None:
         self._fetch = fetch
         self.serverapp = serverapp
-        self.clients: dict[str, Any] = {}
+        self.clients: dict[str, BlockingKernelClient] = {}
 
     @property
     def store(self) -> Path:
@@ -61,9 +62,11 @@ class Driver:
         kernel_id: str = json.loads(response.body)["kernel"]["id"]
         return kernel_id
 
-    def client(self, kernel_id: str) -> Any:
+    def client(self, kernel_id: str) -> BlockingKernelClient:
+        """A client with sockets of its own: what another process would use."""
         if kernel_id not in self.clients:
-            client = self.serverapp.kernel_manager.get_kernel(kernel_id).client()
+            client = BlockingKernelClient()
+            client.load_connection_file(self.serverapp.kernel_manager.get_kernel(kernel_id).connection_file)
             client.start_channels(hb=False)
             self.clients[kernel_id] = client
         return self.clients[kernel_id]
@@ -76,7 +79,9 @@ class Driver:
         client = self.client(kernel_id)
         end = time.monotonic() + LIMIT
         while time.monotonic() < end:
-            got = await client.shell_channel.get_msg(timeout=LIMIT)
+            # Not asyncio.to_thread: it hands this loop's context to the thread, and the client would use it.
+            loop = asyncio.get_running_loop()
+            got = await loop.run_in_executor(None, lambda: client.get_shell_msg(timeout=LIMIT))
             if got["parent_header"].get("msg_id") == message:
                 content: dict[str, Any] = got["content"]
                 return content
@@ -126,12 +131,16 @@ class Driver:
 
 
 @pytest.fixture
-async def driver(jp_fetch: Any, jp_serverapp: Any) -> AsyncIterator[Driver]:
+def driver(jp_fetch: Any, jp_serverapp: Any, jp_asyncio_loop: asyncio.AbstractEventLoop) -> Iterator[Driver]:
     # The real server runs the start hook once HTTP is up; pytest-jupyter does not.
-    await jp_serverapp.extension_manager.start_all_extensions()
+    jp_asyncio_loop.run_until_complete(jp_serverapp.extension_manager.start_all_extensions())
     made = Driver(jp_fetch, jp_serverapp)
     yield made
     for client in made.clients.values():
         client.stop_channels()
-    await jp_serverapp.extension_manager.stop_all_extensions()
-    await jp_serverapp.kernel_manager.shutdown_all(now=True)
+
+    async def stop() -> None:
+        await jp_serverapp.extension_manager.stop_all_extensions()
+        await jp_serverapp.kernel_manager.shutdown_all(now=True)
+
+    jp_asyncio_loop.run_until_complete(stop())
