@@ -251,9 +251,23 @@ class UnknownCallHandler(PauseHandler):
     @authorized
     async def get(self) -> None:
         """No such call."""
-        raise web.HTTPError(404, "There is no such call; see the REST reference.")
+        _no_such_call()
 
-    post = put = patch = delete = get
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """No such call."""
+        _no_such_call()
+
+    @web.authenticated
+    @authorized
+    async def delete(self) -> None:
+        """No such call."""
+        _no_such_call()
+
+
+def _no_such_call() -> None:
+    raise web.HTTPError(404, "There is no such call; see the REST reference.")
 
 
 #: Path below `{base_url}jupyter-pause/api/` -> handler. A test walks all of them.
