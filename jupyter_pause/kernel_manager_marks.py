@@ -110,20 +110,27 @@ class ManagerMarks:
             if connection.kernel_id == kernel_id:
                 connection.websocket_handler.close(_SERVICE_RESTART, "the kernel has other ports")
 
-    async def answered(self, interval: float) -> None:
-        """Return once the kernel answers on its shell channel, behind the cells that were waiting for it."""
-        client = self._km.client()
-        client.start_channels(shell=True, iopub=False, stdin=False, hb=False, control=False)  # noqa: S604 - a channel
+    async def answered(self) -> None:
+        """Return once the kernel answers on its shell channel, behind the cells that were waiting for it.
+
+        On a stream of the manager's own: closing a second client's `zmq.asyncio` sockets disturbs others of the loop.
+        """
+        session = self._km.session
+        message = session.msg("kernel_info_request")
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def on_message(parts: list[bytes]) -> None:
+            try:
+                reply = session.deserialize(session.feed_identities(parts)[1])
+            except ValueError:  # not signed with this kernel's key
+                return
+            if reply["parent_header"].get("msg_id") == message["header"]["msg_id"] and not answer.done():
+                answer.set_result(None)
+
+        stream = self._km.connect_shell()
         try:
-            message = client.session.msg("kernel_info_request")
-            client.shell_channel.send(message)
-            while True:
-                try:
-                    reply = await client.shell_channel.get_msg(timeout=interval)
-                except Exception:  # queue.Empty: not yet
-                    await asyncio.sleep(0)
-                    continue
-                if reply.get("parent_header", {}).get("msg_id") == message["header"]["msg_id"]:
-                    return
+            stream.on_recv(on_message)
+            session.send(stream, message)
+            await answer
         finally:
-            client.stop_channels()
+            stream.close()

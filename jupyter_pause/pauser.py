@@ -742,7 +742,13 @@ class Pauser:
     async def adopted_live(self, kernel_id: str) -> None:
         """A live kernel was taken over from a server that is gone; a pause that it was in the middle of is off."""
         kernel = self.kernel_manager.get_kernel(kernel_id)
-        await control_request(kernel, {"op": "unhold"}, self.settings.control_timeout)
+        limit = self.clock.monotonic() + self.settings.control_timeout
+        # A capture under way ends first (its staging folder is gone, so soon); until then cells are still held.
+        while self.clock.monotonic() < limit:
+            reply = await control_request(kernel, {"op": "unhold"}, self.settings.control_timeout)
+            if reply is None or not reply.get("held"):
+                break
+            await self.clock.sleep(0.05)
         self.announce()
 
     def kernel_restarted(self, kernel_id: str, *, while_paused: bool) -> None:

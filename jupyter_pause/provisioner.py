@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_client.connect import LocalPortCache
-from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.ioloop.manager import AsyncIOLoopKernelManager
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
@@ -40,7 +40,7 @@ PORT_NAMES = ("shell_port", "iopub_port", "stdin_port", "hb_port", "control_port
 KILL_TIMEOUT = 30.0
 #: Seconds between two looks at a process that is being ended, and at a new one that does not answer yet.
 _LOOK = 0.002
-_PING = 0.5
+_PROCESS_LOOK = 0.1
 
 
 class ProvisionerError(Exception):
@@ -162,8 +162,8 @@ class PauseProvisioner(LocalProvisioner):
             code, params = "windows", {}
         elif not launch.valid_kernel_id(self.kernel_id):
             code, params = "bad_kernel_id", {}
-        elif not isinstance(self._km, AsyncKernelManager):
-            code, params = "sync_kernel_manager", {}
+        elif not isinstance(self._km, AsyncIOLoopKernelManager):
+            code, params = "foreign_kernel_manager", {}
         self._reason_code, self._reason_params = code, params
         if code is not None:
             return False
@@ -413,10 +413,10 @@ class PauseProvisioner(LocalProvisioner):
 
     async def _watch_start(self) -> None:
         """Until the new process has answered: should it die, the kernel is paused again, not restarted empty."""
-        answer = asyncio.ensure_future(self._marks.answered(_PING))
+        answer = asyncio.ensure_future(self._marks.answered())
         try:
             while not answer.done():
-                await asyncio.wait({answer}, timeout=_PING / 5)
+                await asyncio.wait({answer}, timeout=_PROCESS_LOOK)
                 if not self.process_alive:
                     await self._fall_back()
                     return
