@@ -191,6 +191,7 @@ class PauseApp(ExtensionApp):
         except Exception:
             self.log.exception("jupyter-pause: taking over paused sessions failed; they stay on disk")
         finally:
+            self._pauser.taken_over.set()
             self._gate.open()
         self._owner.start()
         self._spawn(self._tick_for_ever())

@@ -103,6 +103,9 @@ class _WaitingRequest(httputil.HTTPMessageDelegate):
 class _ComeBackLater(web.RequestHandler):
     """503 with Jupyter's error body. It tells nothing, so it asks for no login."""
 
+    def check_xsrf_cookie(self) -> None:
+        """Nothing is done, so nothing can be forged; a 403 here would tell clients to give up."""
+
     def prepare(self) -> None:
         self.set_status(503)
         self.set_header("Retry-After", "1")

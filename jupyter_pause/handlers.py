@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 AUTH_RESOURCE = "jupyter_pause"
 Body = TypeVar("Body", bound=BaseModel)
 
+#: Seconds that a request waits for the take-over of an earlier server's sessions.
+LONGEST_HOLD = 10.0
+
 #: At most this many seconds may be asked for in `GET inventory?wait=`.
 LONGEST_WAIT = 30.0
 
@@ -60,6 +63,15 @@ class PauseHandler(ExtensionHandlerMixin, APIHandler):
         if self.request.method == "GET":
             self._track_activity = False
         await super().prepare()
+        await self._wait_until_taken_over()
+
+    async def _wait_until_taken_over(self) -> None:
+        """While an earlier server's sessions are being taken over, no answer would be the truth: wait like `gate.py`."""
+        if not self.pauser.taken_over.is_set():
+            try:
+                await asyncio.wait_for(self.pauser.taken_over.wait(), LONGEST_HOLD)
+            except TimeoutError:
+                raise web.HTTPError(503, "The server is still starting; try again.") from None
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Errors as `ApiError`."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import PauseError, as_pause_error
 from .kernel_channel import control_request
 from .operations import Cancelled, RunningOperation
-from .pausing import PauseOptions, PauseRun, summary
+from .pausing import POLL_INTERVAL, PauseOptions, PauseRun, summary
 from .provisioner import PauseProvisioner
 from .resuming import ResumeRun
 from .states import (
@@ -133,6 +133,8 @@ class Pauser:
         self._stopping = False
         #: Kernels at the last tick, with the code of what stands in the way of pausing them.
         self._seen: dict[str, str | None] = {}
+        #: Set once the sessions of an earlier server have been taken over: before, no answer would be the truth.
+        self.taken_over = asyncio.Event()
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -728,7 +730,7 @@ class Pauser:
     async def take_over(self, adopted: Adopted) -> None:
         """A session of an earlier server is ours now."""
         if adopted.live:
-            await self.adopted_live(adopted.kernel_id)
+            self.adopted_live(adopted.kernel_id)
         else:
             self.adopted(adopted.kernel_id, await self._summary(adopted.checkpoint), adopted.since)
 
@@ -739,17 +741,23 @@ class Pauser:
         self._set(kernel_id, "paused")
         entry.since = since
 
-    async def adopted_live(self, kernel_id: str) -> None:
+    def adopted_live(self, kernel_id: str) -> None:
         """A live kernel was taken over from a server that is gone; a pause that it was in the middle of is off."""
+        self._set(kernel_id, "unknown", code="adopting")
+        self._background(self._free_adopted(kernel_id))
+
+    async def _free_adopted(self, kernel_id: str) -> None:
+        """Cells are aborted while a capture holds the kernel: it is running only when that is over."""
         kernel = self.kernel_manager.get_kernel(kernel_id)
-        limit = self.clock.monotonic() + self.settings.control_timeout
-        # A capture under way ends first (its staging folder is gone, so soon); until then cells are still held.
-        while self.clock.monotonic() < limit:
+        limit = self.clock.monotonic() + self.settings.stall_timeout
+        while self.clock.monotonic() < limit and kernel_id in self.kernel_manager:
             reply = await control_request(kernel, {"op": "unhold"}, self.settings.control_timeout)
-            if reply is None or not reply.get("held"):
+            status = await control_request(kernel, {"op": "status"}, self.settings.control_timeout) if reply else None
+            if status is not None and not status.get("held"):
                 break
-            await self.clock.sleep(0.05)
-        self.announce()
+            await asyncio.sleep(POLL_INTERVAL)
+        if kernel_id in self.kernel_manager and self._entry(kernel_id).state == "unknown":
+            self._set(kernel_id, "running")
 
     def kernel_restarted(self, kernel_id: str, *, while_paused: bool) -> None:
         """A person restarted the kernel: it is empty now, and that is said; the checkpoint stays."""
