@@ -176,8 +176,9 @@ class PauseApp(ExtensionApp):
 
     def _count_frontends(self) -> int:
         """Subscribers of the event stream; jupyter_events has no public way to count them."""
-        listeners = getattr(self.serverapp.event_logger, "_unmodified_listeners", {})
-        return len(listeners.get(EVENTS["documents"], ()))
+        logger = self.serverapp.event_logger
+        tables = [getattr(logger, name, {}) for name in ("_modified_listeners", "_unmodified_listeners")]
+        return len({listener for table in tables for listener in table.get(EVENTS["documents"], ())})
 
     # --- life ---------------------------------------------------------------------------------------------------
 

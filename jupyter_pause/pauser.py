@@ -68,6 +68,7 @@ class PauserSettings:
     control_timeout: float = 5.0
     scan_timeout: float = 20.0
     resume_timeout: float = 1800.0
+    adoption_timeout: float = 2.0
 
     def require_room(self) -> None:
         """Raise PauseError `unwritable` when nothing can be written where checkpoints go."""
@@ -90,7 +91,6 @@ class KernelEntry:
     last_resume: ResumeReport | None = None
     last_pause: PauseReport | None = None
     aborted_cells: list[str] = field(default_factory=list)
-    ready_activity: datetime | None = None
 
 
 class Pauser:
@@ -195,7 +195,6 @@ class Pauser:
         )
 
     def _row(self, kernel_id: str, session: dict[str, Any] | None) -> KernelRow:
-        self._note_first_use(kernel_id)
         entry = self._entry(kernel_id)
         reason = self._not_pausable(kernel_id)
         return KernelRow(
@@ -246,13 +245,17 @@ class Pauser:
             return [Reason(code=error.code)]
         return []
 
-    def _note_first_use(self, kernel_id: str) -> None:
-        """`ready` means back, proven and not used yet: the first activity turns it into `running`."""
+    async def _note_first_use(self, kernel_id: str) -> None:
+        """`ready` means back, proven and not used yet: the first cell turns it into `running`.
+
+        The kernel itself is asked: what Jupyter calls activity also comes from a frontend that only reconnects.
+        """
         entry = self._entries.get(kernel_id)
-        if entry is None or entry.state != "ready":
+        if entry is None or entry.state != "ready" or kernel_id not in self.kernel_manager:
             return
-        activity = getattr(self.kernel_manager.get_kernel(kernel_id), "last_activity", None)
-        if activity is not None and entry.ready_activity is not None and activity > entry.ready_activity:
+        kernel = self.kernel_manager.get_kernel(kernel_id)
+        status = await control_request(kernel, {"op": "status"}, self.settings.control_timeout)
+        if status is not None and status.get("cells_shown") and entry.state == "ready":
             self._set(kernel_id, "running", outcome=entry.outcome)
 
     def _entry(self, kernel_id: str) -> KernelEntry:
@@ -587,7 +590,7 @@ class Pauser:
         if kernel_id in self._by_kernel:
             raise PauseError("operation_in_progress", operation=self._by_kernel[kernel_id].id)
         if not provisioner.paused:
-            self._note_first_use(kernel_id)
+            await self._note_first_use(kernel_id)
             if entry.state == "ready" and request.checkpoint is None:
                 operation = self._begin("resume", [kernel_id], "user")
                 self._finish_at_once(operation)
@@ -670,8 +673,6 @@ class Pauser:
         entry = self._entry(kernel_id)
         report.ports_changed = bool(getattr(self.provisioner(kernel_id), "ports_changed", False))
         entry.last_resume = self._last_resume = report
-        kernel = self.kernel_manager.get_kernel(kernel_id)
-        entry.ready_activity = getattr(kernel, "last_activity", None)
         operation.model.checkpoint, operation.model.outcome = checkpoint_id, report.outcome
         self.journal.record(
             "resumed",
@@ -730,7 +731,7 @@ class Pauser:
     async def take_over(self, adopted: Adopted) -> None:
         """A session of an earlier server is ours now."""
         if adopted.live:
-            self.adopted_live(adopted.kernel_id)
+            await self.adopted_live(adopted.kernel_id)
         else:
             self.adopted(adopted.kernel_id, await self._summary(adopted.checkpoint), adopted.since)
 
@@ -741,21 +742,31 @@ class Pauser:
         self._set(kernel_id, "paused")
         entry.since = since
 
-    def adopted_live(self, kernel_id: str) -> None:
+    async def adopted_live(self, kernel_id: str) -> None:
         """A live kernel was taken over from a server that is gone; a pause that it was in the middle of is off."""
+        if await self._let_go(kernel_id, self.settings.adoption_timeout):
+            self.announce()
+            return
         self._set(kernel_id, "unknown", code="adopting")
-        self._background(self._free_adopted(kernel_id))
+        self._background(self._let_go_later(kernel_id))
 
-    async def _free_adopted(self, kernel_id: str) -> None:
-        """Cells are aborted while a capture holds the kernel: it is running only when that is over."""
+    async def _let_go(self, kernel_id: str, timeout: float) -> bool:
+        """Lift the hold of a cut-short pause; False when a capture still holds the kernel after `timeout` seconds.
+
+        The capture's staging folder is gone, so it ends soon; until then cells would be aborted.
+        """
         kernel = self.kernel_manager.get_kernel(kernel_id)
-        limit = self.clock.monotonic() + self.settings.stall_timeout
-        while self.clock.monotonic() < limit and kernel_id in self.kernel_manager:
+        limit = self.clock.monotonic() + timeout
+        while True:
             reply = await control_request(kernel, {"op": "unhold"}, self.settings.control_timeout)
-            status = await control_request(kernel, {"op": "status"}, self.settings.control_timeout) if reply else None
-            if status is not None and not status.get("held"):
-                break
-            await asyncio.sleep(POLL_INTERVAL)
+            if reply is not None and not reply.get("held"):
+                return True
+            if reply is None or self.clock.monotonic() > limit or kernel_id not in self.kernel_manager:
+                return False
+            await self.clock.sleep(POLL_INTERVAL)
+
+    async def _let_go_later(self, kernel_id: str) -> None:
+        await self._let_go(kernel_id, self.settings.stall_timeout)
         if kernel_id in self.kernel_manager and self._entry(kernel_id).state == "unknown":
             self._set(kernel_id, "running")
 
@@ -827,7 +838,7 @@ class Pauser:
                     self._entries.pop(kernel_id, None)
                 continue
             if entry.state == "ready":
-                self._note_first_use(kernel_id)
+                await self._note_first_use(kernel_id)
         seen = {
             k: reason.code if (reason := self._not_pausable(k)) else None for k in self.kernel_manager.list_kernel_ids()
         }

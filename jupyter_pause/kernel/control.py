@@ -43,6 +43,7 @@ class Control:
         agent = self._agent
         return {
             "busy": agent.gate.running,
+            "cells_shown": agent.gate.cells_shown,
             "held": agent.gate.held,
             "capturing": agent.saver.active,
             "pid": os.getpid(),

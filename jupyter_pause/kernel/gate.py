@@ -33,6 +33,8 @@ class Gate:
         self.changed = time.monotonic()
         #: Cells run in this process so far: what was measured before is old when it differs.
         self.cells_run = 0
+        #: The same without silent ones (frontends send those by themselves): 0 means that nobody used the kernel yet.
+        self.cells_shown = 0
         #: What was answered `aborted` since the hold began: message ids, and the ids of their notebook cells.
         self.aborted_messages: list[str] = []
         self.aborted_cells: list[str] = []
@@ -79,6 +81,8 @@ class Gate:
             with self._lock:
                 self._running += 1
                 self.cells_run += 1
+                if not (parent.get("content") or {}).get("silent"):
+                    self.cells_shown += 1
                 self.changed = time.monotonic()
             try:
                 await _finish(handler(stream, ident, parent))

@@ -42,7 +42,11 @@ async def test_S01_state_comes_back_in_place_and_the_process_was_gone(driver: Dr
         return bool(proof["state"] == "ok")
 
     await driver.until(checked, "raw buffers are checked")
-    assert (await driver.row(kernel))["state"] == "running"
+
+    async def used() -> bool:
+        return bool((await driver.row(kernel))["state"] == "running")
+
+    await driver.until(used, "the first cell makes it running")
 
 
 async def test_a_cell_sent_while_paused_runs_after_the_resume(driver: Driver) -> None:
