@@ -45,6 +45,11 @@ const AWAY = 4_000;
 const WATCH = 2_000;
 
 /**
+ * Milliseconds until a kernel that is starting is looked at again.
+ */
+const STARTING = 1_000;
+
+/**
  * How many ended operations are remembered.
  */
 const REMEMBERED = 50;
@@ -177,6 +182,7 @@ export class PauseManager implements IPauseManager {
     this._isDisposed = true;
     document.removeEventListener('visibilitychange', this._onVisibility);
     this._events?.disconnect(this._onEvent, this);
+    window.clearTimeout(this._again);
     this._poll.dispose();
     this._away.dispose();
     this._watch.dispose();
@@ -230,6 +236,16 @@ export class PauseManager implements IPauseManager {
       });
     }
     return this._refreshing;
+  }
+
+  /** Ask the server if it has not told about one of these kernels yet. */
+  expect(kernels: Iterable<string>): void {
+    for (const kernel of kernels) {
+      if (!this.row(kernel)) {
+        void this._refreshSoon.invoke();
+        return;
+      }
+    }
   }
 
   /** Ask the server for its checkpoints now. */
@@ -328,6 +344,9 @@ export class PauseManager implements IPauseManager {
         void this._fetchOperation(row.operation);
       }
     }
+    if (state.kernels.some(row => row.reason?.code === 'starting')) {
+      this._askAgain();
+    }
     this._setAvailability('ready');
     this._announceRows(previous, state);
     this._changed.emit();
@@ -337,6 +356,16 @@ export class PauseManager implements IPauseManager {
     ) {
       void this.refreshCheckpoints();
     }
+  }
+
+  /** A kernel that is starting can be paused in a moment, and no event says when. */
+  private _askAgain(): void {
+    window.clearTimeout(this._again);
+    this._again = window.setTimeout(() => {
+      if (!this._isDisposed) {
+        void this._refreshSoon.invoke();
+      }
+    }, STARTING);
   }
 
   /** Tell about every row that is not what it was. */
@@ -559,6 +588,7 @@ export class PauseManager implements IPauseManager {
   private _checkpoints: Checkpoint[] | null = null;
   private _answeredAt: number | null = null;
   private _refreshing: Promise<void> | null = null;
+  private _again = 0;
   private _revision = 0;
   private _seenDuringRefresh = 0;
   private _isDisposed = false;

@@ -138,6 +138,9 @@ export interface IPauseManager extends IDisposable {
   /** Ask the server for its state now. */
   refresh(): Promise<void>;
 
+  /** Ask the server if it has not told about one of these kernels yet. */
+  expect(kernels: Iterable<string>): void;
+
   /** Ask the server for its checkpoints now. */
   refreshCheckpoints(): Promise<void>;
 

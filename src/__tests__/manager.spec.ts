@@ -287,6 +287,24 @@ describe('PauseManager', () => {
     expect(manager.unattachedFor('work/b.ipynb')).toBeNull();
   });
 
+  it('asks about a kernel that it does not know, and only then', async () => {
+    await create();
+    manager.expect(['k1']);
+    await new Promise(resolve => setTimeout(resolve, 30));
+    expect(client.count('state')).toBe(1);
+    client.stateAnswer = state(2, [row(), row({ id: 'k2' })]);
+    manager.expect(['k1', 'k2']);
+    await until(() => manager.row('k2') !== null);
+  });
+
+  it('looks again at a kernel that is starting', async () => {
+    const reason = { code: 'starting', message: '', params: {} };
+    client.stateAnswer = state(1, [row({ pausable: false, reason })]);
+    await create();
+    client.stateAnswer = state(1, [row()]);
+    await until(() => manager.row('k1')?.pausable === true);
+  });
+
   it('is silent after it was disposed', async () => {
     await create();
     manager.dispose();

@@ -51,8 +51,7 @@ export function ItemTable(props: {
         <thead className="jp-Pause-visuallyHidden">
           <tr>
             <th scope="col">{trans.__('Name')}</th>
-            <th scope="col">{trans.__('Size')}</th>
-            <th scope="col">{trans.__('What happens to it')}</th>
+            <th scope="col">{trans.__('Size, then what happens to it')}</th>
           </tr>
         </thead>
         <tbody>
@@ -96,31 +95,74 @@ function ItemRow(props: {
 }): JSX.Element {
   const { item, trans } = props;
   const reason = item.reason ? reasonSentence(item.reason, trans) : null;
+  const note = placeNote(item, trans);
+  // A folder is kept where it is: what lies in it is not counted.
+  const size = Array.isArray(item.details.uses)
+    ? ''
+    : formatSize(item.bytes, item.complete, trans);
   return (
     <>
-      <tr data-fate={item.fate}>
+      <tr>
         <th scope="row">
           <span className="jp-Pause-itemName" title={item.name}>
             {item.name}
           </span>
         </th>
-        <td className="jp-Pause-size">
-          {formatSize(item.bytes, item.complete, trans)}
-        </td>
-        <td>
+        <td className="jp-Pause-size">{size}</td>
+      </tr>
+      <tr className="jp-Pause-itemDetail">
+        <td colSpan={2}>
           <span className="jp-Pause-fate" data-fate={item.fate}>
             {fateName(item.fate, trans)}
           </span>
+          {item.type && <span className="jp-Pause-type">{item.type}</span>}
+          {note && <span className="jp-Pause-type">{note}</span>}
+          {reason && <span className="jp-Pause-reason">{reason}</span>}
         </td>
       </tr>
-      {(item.type || reason) && (
-        <tr className="jp-Pause-itemDetail">
-          <td colSpan={3}>
-            {item.type && <span className="jp-Pause-type">{item.type}</span>}
-            {reason && <span className="jp-Pause-reason">{reason}</span>}
-          </td>
-        </tr>
-      )}
     </>
   );
+}
+
+/**
+ * What a folder or file is for, and on what kind of storage it lies.
+ */
+export function placeNote(
+  item: InventoryItem,
+  trans: TranslationBundle
+): string | null {
+  const uses = Array.isArray(item.details.uses) ? item.details.uses : [];
+  const parts = uses.map(use => useName(String(use), trans));
+  if (typeof item.details.storage === 'string') {
+    parts.push(storageName(item.details.storage, trans));
+  }
+  return parts.length > 0 ? parts.join(', ') : null;
+}
+
+function useName(use: string, trans: TranslationBundle): string {
+  switch (use) {
+    case 'notebook folder':
+      return trans.__('notebook folder');
+    case 'home':
+      return trans.__('home folder');
+    case 'checkpoint folder':
+      return trans.__('checkpoint folder');
+    default:
+      return use;
+  }
+}
+
+function storageName(storage: string, trans: TranslationBundle): string {
+  switch (storage) {
+    case 'persistent':
+      return trans.__('persistent storage');
+    case 'temporary':
+      return trans.__('temporary storage');
+    case 'network':
+      return trans.__('network storage');
+    case 'object store':
+      return trans.__('object store');
+    default:
+      return trans.__('unknown storage');
+  }
 }

@@ -8,7 +8,13 @@ import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import React from 'react';
 
-import type { Checkpoint, Inventory, KernelRow } from '../api/records';
+import type {
+  Checkpoint,
+  Inventory,
+  InventoryItem,
+  KernelRow
+} from '../api/records';
+import { documentContextOf } from '../documents';
 import { formatBytes, localeOf } from '../format';
 import { pausedIcon } from '../icons';
 import type { IPauseActions } from '../tokens';
@@ -101,7 +107,11 @@ export class PausePanel extends ReactWidget {
           </Section>
         )}
         {row && live && inventory && (
-          <LiveSections inventory={inventory} trans={trans} />
+          <LiveSections
+            inventory={inventory}
+            unsaved={this._unsaved()}
+            trans={trans}
+          />
         )}
         <Section
           key="kept"
@@ -116,6 +126,13 @@ export class PausePanel extends ReactWidget {
         </Section>
       </div>
     );
+  }
+
+  /** Whether the document of the session has unsaved changes in this page; null when it has no document. */
+  private _unsaved(): boolean | null {
+    const { widget } = this._options.model.session;
+    const context = widget ? documentContextOf(widget) : null;
+    return context ? context.model.dirty : null;
   }
 
   private readonly _options: PausePanel.IOptions;
@@ -148,9 +165,10 @@ export namespace PausePanel {
  */
 function LiveSections(props: {
   inventory: Inventory;
+  unsaved: boolean | null;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { inventory, trans } = props;
+  const { inventory, unsaved, trans } = props;
   const { losses } = inventory;
   const size = (items: Inventory['ram']) => {
     const known = items.reduce((sum, item) => sum + (item.bytes ?? 0), 0);
@@ -177,13 +195,15 @@ function LiveSections(props: {
       </Section>
       <Section key="files" title={trans.__('Files')}>
         <ItemTable
-          items={inventory.documents}
+          items={inventory.documents.map(item =>
+            documentItem(item, unsaved, trans)
+          )}
           caption={trans.__('Open documents')}
           trans={trans}
         />
         <ItemTable
           items={inventory.files}
-          caption={trans.__('Open files and folders')}
+          caption={trans.__('Files and folders')}
           trans={trans}
         />
         <Empty
@@ -227,6 +247,25 @@ function LiveSections(props: {
       </Section>
     </>
   );
+}
+
+/**
+ * The server knows what is on disk; only this page knows what was typed since.
+ */
+function documentItem(
+  item: InventoryItem,
+  unsaved: boolean | null,
+  trans: TranslationBundle
+): InventoryItem {
+  if (unsaved === null || item.reason !== 'saved_state_only') {
+    return item;
+  }
+  return {
+    ...item,
+    reason: unsaved
+      ? trans.__('has unsaved changes; saved before the pause begins')
+      : trans.__('saved')
+  };
 }
 
 /**

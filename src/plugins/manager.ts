@@ -56,6 +56,13 @@ export const managerPlugin: JupyterFrontEndPlugin<IPauseManager> = {
       events: events.stream,
       standby: () => info?.isConnected === false
     });
+    // Kernels are started by JupyterLab, not by us: look at them as soon as it knows them.
+    const { kernels } = app.serviceManager;
+    const look = () => {
+      manager.expect(Array.from(kernels.running(), kernel => kernel.id));
+    };
+    kernels.runningChanged.connect(look);
+    void manager.ready.then(look);
     // Whoever notices an outage first: then ask at once, not half a minute later.
     app.serviceManager.connectionFailure.connect(() => {
       void manager.refresh();
@@ -93,8 +100,16 @@ export const sessionPlugin: JupyterFrontEndPlugin<CurrentSession> = {
   description: 'Follows the notebook or console that the person looks at.',
   autoStart: true,
   provides: ICurrentSession,
-  activate: (app: JupyterFrontEnd): CurrentSession =>
-    new CurrentSession(app.shell)
+  requires: [IPauseManager],
+  activate: (app: JupyterFrontEnd, manager: IPauseManager): CurrentSession => {
+    const session = new CurrentSession(app.shell);
+    session.changed.connect(() => {
+      if (session.kernel) {
+        manager.expect([session.kernel]);
+      }
+    });
+    return session;
+  }
 };
 
 /**
