@@ -111,11 +111,15 @@ class PauseApp(ExtensionApp):
     def _build(self) -> Pauser:
         from .checkpoint.store import CheckpointStore
         from .journal import Journal
+        from .owners.detection import detect
         from .owners.local import LocalOwner
         from .pauser import Pauser, PauserSettings
 
         server = self.serverapp
         self._clock = SystemClock()
+        environment = detect()
+        if environment is not None:
+            self.log.info("jupyter-pause: %s", environment.message)
         root = Path(self.checkpoint_dir).expanduser().absolute()
         store = CheckpointStore(root)
         self._journal = Journal(root / "journal.sqlite", log=self.log)
@@ -145,6 +149,7 @@ class PauseApp(ExtensionApp):
                 decision_timeout=self.decision_timeout,
                 stall_timeout=self.stall_timeout,
                 resume_timeout=self.resume_timeout,
+                environment=environment,
             ),
             documents=DocumentSaver(self._emit_documents, self._count_frontends),
             emit=self._emit,

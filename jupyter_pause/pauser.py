@@ -69,6 +69,8 @@ class PauserSettings:
     scan_timeout: float = 20.0
     resume_timeout: float = 1800.0
     adoption_timeout: float = 2.0
+    #: Why the mode is `local` although something of a cluster is here.
+    environment: Reason | None = None
 
     def require_room(self) -> None:
         """Raise PauseError `unwritable` when nothing can be written where checkpoints go."""
@@ -188,6 +190,7 @@ class Pauser:
             since=max((row.since for row in rows if row.state == top), default=self._started),
             can_pause=not blocked and any(row.pausable and row.state in ("running", "ready") for row in rows),
             blocked_by=blocked,
+            reason=self.settings.environment,
             counts=dict(counts),
             kernels=rows,
             operation=running[0].snapshot() if running else None,

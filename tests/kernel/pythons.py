@@ -2,13 +2,14 @@
 # Distributed under the terms of the Apache License 2.0.
 """Python interpreters with ipykernel and numpy for tests: this one, and two of other minor versions.
 
-The others come from ``JUPYTER_PAUSE_TEST_PYTHONS`` (interpreters, separated like PATH) or from pyenv; where they lack
+The others come from ``JUPYTER_PAUSE_TEST_PYTHONS`` (JSON by version, or interpreters separated like PATH) or from pyenv; where they lack
 ipykernel, a virtual environment is made for them once, in a cache folder outside the checkout.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import os
 import subprocess
 import sys
@@ -43,7 +44,9 @@ def other(number: int) -> str:
 def _others() -> list[tuple[str, str]]:
     """(version, interpreter), one for each other minor."""
     named = os.environ.get("JUPYTER_PAUSE_TEST_PYTHONS", "")
-    if named:
+    if named.startswith("{"):  # as scripts/test says it: by version; `other` is another environment, not another version
+        candidates = [Path(path) for version, path in json.loads(named).items() if version[0].isdigit()]
+    elif named:
         candidates = [Path(entry) for entry in named.split(os.pathsep) if entry]
     else:
         candidates = sorted((Path.home() / ".pyenv" / "versions").glob("3.*/bin/python"), reverse=True)
@@ -75,3 +78,15 @@ def _with_ipykernel(version: str, interpreter: str) -> str:
 def _imports(python: str) -> bool:
     probe = subprocess.run([python, "-c", "import ipykernel, numpy"], capture_output=True, check=False)
     return probe.returncode == 0
+
+
+def environment_with_other_packages() -> str:
+    """A virtual environment of this Python with ipykernel, without numpy and without anything of ours."""
+    named = os.environ.get("JUPYTER_PAUSE_TEST_PYTHONS", "")
+    if named.startswith("{") and json.loads(named).get("other"):
+        return str(json.loads(named)["other"])
+    python = CACHE / "other" / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(CACHE / "other")], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", "ipykernel", "attrs"], check=True)
+    return str(python)
