@@ -60,9 +60,7 @@ for (const [name, theme] of Object.entries(THEMES)) {
     await look('paused', '.jp-Pause-notice');
 
     await page.sidebar.openTab('jp-running-sessions');
-    const section = page.locator('.jp-RunningSessions-section', {
-      hasText: 'Paused'
-    });
+    const section = page.getByRole('region', { name: 'Paused Section' });
     await expect(section).toContainText('looks.ipynb');
     await look('running-panel');
 
@@ -147,7 +145,9 @@ async function tabTo(
   page: Parameters<typeof openLab>[0],
   selector: string
 ): Promise<void> {
-  await page.locator('body').click({ position: { x: 5, y: 5 } });
+  await page.evaluate(() =>
+    document.querySelector<HTMLElement>('.jp-skiplink a, a.skip-link')?.focus()
+  );
   for (let presses = 0; presses < 200; presses++) {
     await page.keyboard.press('Tab');
     if (
