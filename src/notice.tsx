@@ -5,7 +5,11 @@
 
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import {
+  offlineBoltIcon,
+  ReactWidget,
+  UseSignal
+} from '@jupyterlab/ui-components';
 import { MessageLoop } from '@lumino/messaging';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
@@ -96,6 +100,16 @@ export class NotebookNotice extends ReactWidget {
           icon={pausedIcon}
           text={trans.__(
             'The Jupyter server does not answer. The kernel was paused and its variables are on disk; waiting for the server…'
+          )}
+        />
+      );
+    }
+    if (manager.availability === 'unreachable' && manager.answeredAt !== null) {
+      return (
+        <Line
+          icon={offlineBoltIcon}
+          text={trans.__(
+            'The Jupyter server is away. Paused sessions are kept on its disk; what you type here is saved when it is back.'
           )}
         />
       );

@@ -33,10 +33,11 @@ export class PanelModel implements IDisposable {
   constructor(options: PanelModel.IOptions) {
     this._manager = options.manager;
     this._session = options.session;
-    this._debouncer = new Debouncer(() => this.load(0), 300);
+    this._debouncer = new Debouncer(() => this.load(0), 500);
     this._manager.changed.connect(this._emit, this);
     this._manager.kernelChanged.connect(this._onKernelChanged, this);
     this._session.changed.connect(this._onSessionChanged, this);
+    this._session.executed.connect(this._onExecuted, this);
     this._poll = new Poll({
       name: 'jupyter-pause:inventory',
       auto: false,
@@ -118,6 +119,7 @@ export class PanelModel implements IDisposable {
     this._manager.changed.disconnect(this._emit, this);
     this._manager.kernelChanged.disconnect(this._onKernelChanged, this);
     this._session.changed.disconnect(this._onSessionChanged, this);
+    this._session.executed.disconnect(this._onExecuted, this);
     this._poll.dispose();
     this._debouncer.dispose();
     Signal.clearData(this);
@@ -151,6 +153,10 @@ export class PanelModel implements IDisposable {
         this._inventory = inventory;
         this._loadedAt = Date.now();
         this._error = null;
+        if (!inventory.complete && !inventory.busy && wait === 0) {
+          // Names are there at once, sizes take a moment: the server answers when it has them.
+          void this.load(PATIENCE);
+        }
       }
     } catch (error) {
       if (kernel === this._session.kernel) {
@@ -159,6 +165,13 @@ export class PanelModel implements IDisposable {
     } finally {
       this._loading -= 1;
       this._emit();
+    }
+  }
+
+  /** A cell has run: the variables may not be what they were. */
+  private _onExecuted(): void {
+    if (this._visible) {
+      void this._debouncer.invoke();
     }
   }
 

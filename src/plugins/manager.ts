@@ -15,6 +15,7 @@ import { Token } from '@lumino/coreutils';
 import { PauseActions } from '../actions';
 import { PauseClient } from '../api/client';
 import { NotebookAttacher } from '../attach';
+import { ConnectionOwner, OutageKeeper } from '../connection';
 import { PauseManager } from '../manager';
 import { CurrentSession } from '../sessions';
 import { IPauseActions, IPauseManager, TRANSLATION_DOMAIN } from '../tokens';
@@ -56,6 +57,10 @@ export const managerPlugin: JupyterFrontEndPlugin<IPauseManager> = {
       events: events.stream,
       standby: () => info?.isConnected === false
     });
+    if (info) {
+      const keeper = new OutageKeeper(manager, new ConnectionOwner(info));
+      window.addEventListener('unload', () => keeper.dispose());
+    }
     // Kernels are started by JupyterLab, not by us: look at them as soon as it knows them.
     const { kernels } = app.serviceManager;
     const look = () => {
@@ -107,6 +112,16 @@ export const sessionPlugin: JupyterFrontEndPlugin<CurrentSession> = {
       if (session.kernel) {
         manager.expect([session.kernel]);
       }
+    });
+    // `ready` ends with the first cell, and no event says so.
+    session.executed.connect(() => {
+      if (manager.row(session.kernel)?.state === 'ready') {
+        void manager.refresh();
+      }
+    });
+    // A server that goes away closes its connections: that is the first to be seen of it.
+    session.connectionLost.connect(() => {
+      void manager.refresh();
     });
     return session;
   }
