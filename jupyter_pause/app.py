@@ -78,7 +78,7 @@ class PauseApp(ExtensionApp):
 
     decision_timeout = Float(
         600.0,
-        help="Seconds that a question (things would be lost) stays open; then the pause is cancelled and the kernel goes on.",
+        help="Seconds that a question (things would be lost) stays open; then the pause is off and the kernel goes on.",
     ).tag(config=True)
 
     stall_timeout = Float(120.0, help="Seconds without any progress after which saving counts as failed.").tag(
@@ -90,6 +90,11 @@ class PauseApp(ExtensionApp):
     @default("checkpoint_dir")
     def _default_checkpoint_dir(self) -> str:
         return str(Path(jupyter_data_dir()) / "jupyter_pause")
+
+    @property
+    def _server(self) -> Any:
+        """The server that loaded us (ExtensionApp allows for none; then nothing here is called)."""
+        return self.serverapp
 
     def _link_jupyter_server_extension(self, serverapp: Any) -> None:
         """Before the managers exist: our provisioner becomes the default, unless somebody chose another."""
@@ -103,7 +108,7 @@ class PauseApp(ExtensionApp):
     def initialize_settings(self) -> None:
         """Build the parts and join them. No kernel is touched and nothing heavy is imported here."""
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._gate = AdoptionGate(self.serverapp)
+        self._gate = AdoptionGate(self._server)
         self._register_events()
         self._pauser = self._build()
         self.settings["jupyter_pause_pauser"] = self._pauser
@@ -115,7 +120,7 @@ class PauseApp(ExtensionApp):
         from .owners.local import LocalOwner
         from .pauser import Pauser, PauserSettings
 
-        server = self.serverapp
+        server = self._server
         self._clock = SystemClock()
         environment = detect()
         if environment is not None:
@@ -171,17 +176,17 @@ class PauseApp(ExtensionApp):
     def _register_events(self) -> None:
         folder = Path(__file__).parent / "events"
         for name in EVENTS:
-            self.serverapp.event_logger.register_event_schema(folder / f"{name}.yaml")
+            self._server.event_logger.register_event_schema(folder / f"{name}.yaml")
 
     def _emit(self, name: str, data: dict[str, Any]) -> None:
-        self.serverapp.event_logger.emit(schema_id=EVENTS[name], data=data)
+        self._server.event_logger.emit(schema_id=EVENTS[name], data=data)
 
     def _emit_documents(self, data: dict[str, Any]) -> None:
         self._emit("documents", self._pauser.with_revision(data))
 
     def _count_frontends(self) -> int:
         """Subscribers of the event stream; jupyter_events has no public way to count them."""
-        logger = self.serverapp.event_logger
+        logger = self._server.event_logger
         tables = [getattr(logger, name, {}) for name in ("_modified_listeners", "_unmodified_listeners")]
         return len({listener for table in tables for listener in table.get(EVENTS["documents"], ())})
 
@@ -218,7 +223,7 @@ class PauseApp(ExtensionApp):
 
     def _stop_when_unused(self) -> None:
         """`shutdown_no_activity_timeout` counts kernels; paused ones keep nothing alive and survive the stop."""
-        server = self.serverapp
+        server = self._server
         timeout = server.shutdown_no_activity_timeout
         if not timeout or self._pauser.working or not self._pauser.only_paused():
             return
@@ -242,7 +247,7 @@ class PauseApp(ExtensionApp):
             await self._pauser.pause_all_for_exit(self.on_exit_timeout)
         elif running := self._pauser.count_running():
             self.log.info(
-                "jupyter-pause: %d running kernel(s) end with the server; set PauseApp.on_exit = 'checkpoint' to keep their state.",
+                "jupyter-pause: %d running kernel(s) end with the server; PauseApp.on_exit = 'checkpoint' keeps their state.",
                 running,
             )
         self._owner.stopping = True
@@ -255,7 +260,7 @@ class PauseApp(ExtensionApp):
 
 
 def newest_checkpoint(store: CheckpointStore, kernel_id: str, since: datetime) -> str | None:
-    """The kernel's newest committed checkpoint made after `since` (UTC), by its watchdog or an earlier server. Blocks."""
+    """The kernel's newest committed checkpoint made after `since` (UTC), by itself or an earlier server. Blocks."""
     return next((m.id for m in store.list() if m.kernel_id == kernel_id and m.created >= since), None)
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class SaveAnswers:
-    """What the frontends answered: `unsaved` are documents that could not be saved, `silent` how many did not answer."""
+    """What the frontends answered. `unsaved`: documents that could not be saved; `silent`: how many did not answer."""
 
     answered: int = 0
     silent: int = 0
@@ -48,10 +49,8 @@ class DocumentSaver:
         pending = self._pending[request] = _Pending(expected)
         try:
             self._emit({"request": request, "kernels": kernels, "timeout": timeout})
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(pending.complete.wait(), timeout)
-            except TimeoutError:
-                pass
         finally:
             del self._pending[request]
         unsaved = sorted({path for docs in pending.answers.values() for path, saved in docs.items() if not saved})

@@ -1,6 +1,6 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
-"""The errors that reach a person: a stable code, parameters, an HTTP status and one English sentence for logs and curl."""
+"""The errors that reach a person: a stable code, parameters, an HTTP status, one English sentence for logs and curl."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ SENTENCES: dict[str, tuple[int, str]] = {
     "would_lose": (422, "Some things would not come back. Look at `losses`, then ask again with on_loss=accept."),
     "environment_differs": (
         422,
-        "The environment is not the one the checkpoint was made in. Look at `differences`, then ask again with on_difference=accept.",
+        "The environment is not the one the checkpoint was made in. Look at `differences`, then ask again with "
+        "on_difference=accept.",
     ),
     "no_space": (
         409,

@@ -66,7 +66,7 @@ class PauseHandler(ExtensionHandlerMixin, APIHandler):
         await self._wait_until_taken_over()
 
     async def _wait_until_taken_over(self) -> None:
-        """While an earlier server's sessions are being taken over, no answer would be the truth: wait like `gate.py`."""
+        """Before an earlier server's sessions are taken over no answer would be the truth: wait like `gate.py`."""
         if not self.pauser.taken_over.is_set():
             try:
                 await asyncio.wait_for(self.pauser.taken_over.wait(), LONGEST_HOLD)

@@ -43,7 +43,7 @@ class KernelLink:
         """A short path in a new owner-only folder; None where Unix sockets do not exist."""
         if not hasattr(socket, "AF_UNIX"):
             return None
-        for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):
+        for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):  # noqa: S108
             if not base or not os.access(base, os.W_OK):
                 continue
             folder = Path(tempfile.mkdtemp(prefix="jpause-", dir=base))

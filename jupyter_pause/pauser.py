@@ -338,7 +338,7 @@ class Pauser:
         self._revision += 1
         return {"revision": self._revision, **data}
 
-    def note(self, kernel_id: str, code: str, **numbers: int) -> None:
+    def note(self, kernel_id: str, code: str, **numbers: Any) -> None:
         """Write something to the journal that changes no state."""
         self.journal.record("note", kernel_id=kernel_id, code=code, **numbers)
 
@@ -628,9 +628,9 @@ class Pauser:
         """A checkpoint without its kernel: a new session that begins paused, then is resumed like any other."""
         assert request.checkpoint is not None
         for entry in self._entries.values():
-            if entry.state == "paused" and entry.checkpoint and entry.checkpoint.id == request.checkpoint:
-                if entry.kernel_id in self.kernel_manager:
-                    return await self._resume_kernel(entry.kernel_id, request)
+            held = entry.checkpoint is not None and entry.checkpoint.id == request.checkpoint
+            if held and entry.state == "paused" and entry.kernel_id in self.kernel_manager:
+                return await self._resume_kernel(entry.kernel_id, request)
         manifest = await self.verified_manifest(request.checkpoint, buffers=False)
         kernel_id = await self.owner.open_paused_session(
             kernel_name=manifest.kernel_name, path=request.path or manifest.path, checkpoint=manifest.id
@@ -650,7 +650,8 @@ class Pauser:
         except CheckpointError as error:
             code = "checkpoint_missing" if error.code == "not_found" and kernel_id else error.code
             older = await self._older(checkpoint_id, kernel_id) if kernel_id else []
-            raise PauseError(code, **error.params, checkpoint=checkpoint_id, older=older) from error
+            params: dict[str, Any] = {**error.params, "checkpoint": checkpoint_id, "older": older}
+            raise PauseError(code, **params) from error
 
     async def _older(self, checkpoint_id: str, kernel_id: str) -> list[dict[str, Any]]:
         """Other checkpoints of the same kernel: offered as a choice, never taken silently."""

@@ -73,6 +73,8 @@ class ServerProcess:
         self._extensions = extensions or {"jupyter_pause": True}
         self.port = 0
         self.process: subprocess.Popen[bytes] | None = None
+        #: Where its output goes; None: to server.log.
+        self.output: int | None = None
         for folder in (self.root, base / "config", base / "data", self.runtime):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -110,8 +112,8 @@ class ServerProcess:
             ],
             env=self.env,
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            stdout=log if self.output is None else self.output,
+            stderr=log if self.output is None else self.output,
         )
         log.close()
         until(self._answers, "the server answers")

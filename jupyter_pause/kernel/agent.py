@@ -108,12 +108,36 @@ class Agent:
             self.inventory.cell_ended()
 
     def hidden(self) -> set[str]:
-        """Names in the namespace that are not a person's: IPython's own, and what start-up files make anew."""
-        return history.hidden_names(self.shell)
+        """Names in the namespace that are not a person's: IPython's own, and what start-up files make anew.
+
+        What start-up files made is kept all the same where that is possible: a cell may have changed it.
+        """
+        hidden = history.hidden_names(self.shell)
+        namespace = self.shell.user_ns
+        same = {name for name, value in self.baseline.names.items() if namespace.get(name, self) is value}
+        if same:
+            scanner = self._new_scanner({name for name in list(namespace) if name not in same})
+            while not scanner.step(3600.0):
+                continue
+            hidden |= {item["name"] for item in scanner.result()["variables"] if item["fate"] == "lost"}
+        return hidden
+
+    def scanner(self) -> Any:
+        """A new scan of all variables (main thread). Raises ImportError, OSError."""
+        return self._new_scanner(self.hidden())
+
+    def _new_scanner(self, hidden: set[str]) -> Any:
+        self.register_cloudpickle()
+        from . import scan
+
+        return scan.Scanner(self.shell.user_ns, hidden)
 
     def register_cloudpickle(self) -> None:
-        """Make the server's cloudpickle importable under our own name. Raises ImportError, OSError or KeyError."""
-        register.register(self.files.server()["cloudpickle"])
+        """Make the server's cloudpickle importable under our own name. Raises ImportError or OSError."""
+        folder = self.files.server().get("cloudpickle")
+        if not isinstance(folder, str):
+            raise ImportError("the kernel was not started by a server with jupyter-pause")
+        register.register(folder)
 
     def capture(
         self,

@@ -49,9 +49,7 @@ class Background:
     def losses(self, values: list[Any]) -> list[dict[str, Any]]:
         """What a person would miss although no variable stands for it; `values` are the variables' values."""
         named = {id(value) for value in values}
-        pids = {
-            getattr(value, "pid", None) for value in values if type(value).__module__.startswith(_PROCESS_PACKAGES)
-        }
+        pids = {getattr(value, "pid", None) for value in values if type(value).__module__.startswith(_PROCESS_PACKAGES)}
         items = [item for found, item in self._found_threads() + self._found_tasks() if id(found) not in named]
         items += [item for item in self.processes() or () if item["details"]["pid"] not in pids]
         return [

@@ -7,12 +7,13 @@ moment at which another process could bind one of them and read the cells that w
 """
 
 import os
+from typing import Any, Dict
 
 #: Set by the server for this process alone: "port:fd,port:fd".
 VARIABLE = "JUPYTER_PAUSE_LISTEN_FDS"
 
 
-def inherited():
+def inherited() -> Dict[int, int]:
     """The inherited sockets, {port: fd}; the variable is gone afterwards and children will not inherit them."""
     sockets = {}
     for pair in os.environ.pop(VARIABLE, "").split(","):
@@ -26,7 +27,7 @@ def inherited():
     return sockets
 
 
-def install():
+def install() -> None:
     """Have ZeroMQ use the inherited sockets when their ports are bound; whatever fails, the port can be bound."""
     sockets = inherited()
     if not sockets:
@@ -41,12 +42,12 @@ def install():
             os.close(descriptor)
         return
 
-    def bind(self, addr):
+    def bind(self: Any, addr: Any) -> Any:
         """zmq's own bind, on an inherited socket where there is one for the port."""
         port = addr.rpartition(":")[2] if isinstance(addr, str) else ""
         descriptor = sockets.pop(int(port), None) if port.isdigit() else None
         if not sockets:
-            zmq.Socket.bind = original
+            setattr(zmq.Socket, "bind", original)  # noqa: B010
         if descriptor is None:
             return original(self, addr)
         try:
@@ -59,4 +60,4 @@ def install():
         finally:
             self.setsockopt(option, -1)
 
-    zmq.Socket.bind = bind
+    setattr(zmq.Socket, "bind", bind)  # noqa: B010

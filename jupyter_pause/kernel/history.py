@@ -17,7 +17,7 @@ NAME = "__jupyter_pause_history__"
 _OWN = frozenset(
     """
     _ih _oh _dh get_ipython exit quit open _i _ii _iii __file__ __annotations__ __conditional_annotations__
-    """.split()  # noqa: SIM905
+    """.split()
 )
 _NUMBERED = re.compile(r"^_i?\d+$")
 _UNDERS = ("_", "__", "___")
@@ -88,7 +88,7 @@ def restore(shell: Any, count: int, parsed: list[Any], outputs: Any, extra: dict
 def _padded(entries: Any, count: int) -> list[str]:
     """Exactly one entry for each cell run so far, index 0 empty."""
     texts = [entry if isinstance(entry, str) else "" for entry in list(entries or [""])][:count]
-    return texts + [""] * (count - len(texts))  # noqa: RUF005
+    return texts + [""] * (count - len(texts))
 
 
 def _restore_names(shell: Any, raw: list[str], unders: dict[str, Any]) -> None:

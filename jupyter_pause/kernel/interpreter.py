@@ -14,6 +14,7 @@ import sys
 from functools import partial
 from typing import Any, Callable, Sequence
 
+from . import history
 from .cells import cell_naming
 
 #: Names that look like credentials, when the server gives no list of its own.
@@ -30,7 +31,9 @@ class Baseline:
         self.env = dict(os.environ)
         self.extensions = set(getattr(shell.extension_manager, "loaded", ()))
         #: Variables that start-up files made; they are made again at every start.
-        self.names = {name: value for name, value in list(shell.user_ns.items()) if not name.startswith("_")}
+        self.names = dict(shell.user_ns)
+        for name in [*history.hidden_names(shell), "In", "Out"]:
+            self.names.pop(name, None)
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
@@ -82,7 +85,7 @@ def _path_additions(before: list[str]) -> tuple[list[str], list[str]]:
     return front, end
 
 
-def _env_changes(before: dict[str, str], skip: Sequence[str], history: list[Any]) -> dict[str, Any]:
+def _env_changes(before: dict[str, str], skip: Sequence[str], past: list[Any]) -> dict[str, Any]:
     """What was set, removed, and set but not stored (with the cell that set it)."""
     now = dict(os.environ)
     changed = {}
@@ -91,7 +94,7 @@ def _env_changes(before: dict[str, str], skip: Sequence[str], history: list[Any]
         if before.get(name) == value or matches(name, LIVE_ENV):
             continue
         if matches(name, skip) or not (_plain(name) and _plain(value)):
-            withheld.append({"name": name.encode("utf-8", "replace").decode(), "cell": cell_naming(name, history)})
+            withheld.append({"name": name.encode("utf-8", "replace").decode(), "cell": cell_naming(name, past)})
         else:
             changed[name] = value
     removed = sorted(name for name in before if name not in now and _plain(name) and not matches(name, LIVE_ENV))

@@ -21,16 +21,23 @@ def register(agent: Agent) -> None:
     """Make the magics known to the kernel's IPython, without any ``%load_ext``."""
     commands = PauseCommands(agent)
 
-    def pause(line: str = "") -> Text:
-        return commands.pause(line)
+    # Displayed, not returned: a cell may go on after the magic, and its text must be seen all the same.
+    def pause(line: str = "") -> None:
+        _display(commands.pause(line))
 
-    def resume(line: str = "") -> Text:
-        return commands.resume(line)
+    def resume(line: str = "") -> None:
+        _display(commands.resume(line))
 
     pause.__doc__ = PAUSE_HELP
     resume.__doc__ = RESUME_HELP
     agent.shell.register_magic_function(pause, "line", "pause")
     agent.shell.register_magic_function(resume, "line", "resume")
+
+
+def _display(text: Text) -> None:
+    from IPython import display
+
+    display.display(text)  # type: ignore[no-untyped-call,unused-ignore]
 
 
 PAUSE_HELP = """Pause this kernel: write its state to disk, end the process, free RAM and VRAM.

@@ -19,9 +19,15 @@ from jupyter_pause.states import Reason
 TOKEN_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 SENTENCES = {
-    "cluster_not_supported": "This server runs in a cluster; pausing the whole pod is not built yet, kernels are paused one by one.",
-    "cluster_address_missing": "A service account token is there but no API server address, so this counts as a single machine.",
-    "cluster_token_missing": "An API server address is there but no service account token, so this counts as a single machine.",
+    "cluster_not_supported": (
+        "This server runs in a cluster; pausing the whole pod is not built yet, kernels are paused one by one."
+    ),
+    "cluster_address_missing": (
+        "A service account token is there but no API server address, so this counts as a single machine."
+    ),
+    "cluster_token_missing": (
+        "An API server address is there but no service account token, so this counts as a single machine."
+    ),
 }
 
 

@@ -20,6 +20,7 @@ import psutil
 from jupyter_core.utils import ensure_async
 from jupyter_server.gateway.managers import GatewayMappingKernelManager
 
+from jupyter_pause.kernel_channel import CONTROL
 from jupyter_pause.launch import Adoption, KernelEvent, LaunchSettings, launch_settings, set_launch_settings
 from jupyter_pause.owners.base import Adopted
 from jupyter_pause.owners.lease import HEARTBEAT, Leases
@@ -111,6 +112,14 @@ class LocalOwner:
                 may_resume=self._leases.holds,
             )
         )
+
+        self._ask_without_a_trace()
+
+    def _ask_without_a_trace(self) -> None:
+        """Our questions to a kernel are no activity and say nothing of its being busy (Jupyter Server's own list)."""
+        known = getattr(self._km, "untracked_message_types", None)
+        if known is not None and CONTROL not in known:
+            self._km.untracked_message_types = [*known, CONTROL, f"{CONTROL}_reply"]
 
     def listen(self, pauser: Any) -> None:
         """Tell the state machine what happens to kernels from outside."""

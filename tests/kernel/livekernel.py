@@ -58,12 +58,19 @@ class Answer:
 class LiveKernel:
     """One kernel id in its own folders; its process may be ended and started again."""
 
-    def __init__(self, base: Path, python: str, *, command: list[str] | None = None, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, base: Path, python: str, *, command: list[str] | None = None, env: dict[str, str] | None = None
+    ) -> None:
         self.id = str(uuid.uuid4())
         self.python = python
         self.root = base / "pause"
         self.runtime = base / "run"
-        for folder in (self.root / "staging", self.root / "checkpoints", self.root / "sessions" / self.id, self.runtime):
+        for folder in (
+            self.root / "staging",
+            self.root / "checkpoints",
+            self.root / "sessions" / self.id,
+            self.runtime,
+        ):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.secret_file = self.root / "secret"
         if not self.secret_file.exists():

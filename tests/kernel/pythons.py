@@ -2,8 +2,8 @@
 # Distributed under the terms of the Apache License 2.0.
 """Python interpreters with ipykernel and numpy for tests: this one, and two of other minor versions.
 
-The others come from ``JUPYTER_PAUSE_TEST_PYTHONS`` (JSON by version, or interpreters separated like PATH) or from pyenv; where they lack
-ipykernel, a virtual environment is made for them once, in a cache folder outside the checkout.
+The others come from ``JUPYTER_PAUSE_TEST_PYTHONS`` (JSON by version, or interpreters separated like
+PATH) or from pyenv; where they lack ipykernel, a virtual environment is made for them once, in a cache folder outside the checkout.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def other(number: int) -> str:
 def _others() -> list[tuple[str, str]]:
     """(version, interpreter), one for each other minor."""
     named = os.environ.get("JUPYTER_PAUSE_TEST_PYTHONS", "")
-    if named.startswith("{"):  # as scripts/test says it: by version; `other` is another environment, not another version
+    if named.startswith(
+        "{"
+    ):  # as scripts/test says it: by version; `other` is another environment, not another version
         candidates = [Path(path) for version, path in json.loads(named).items() if version[0].isdigit()]
     elif named:
         candidates = [Path(entry) for entry in named.split(os.pathsep) if entry]

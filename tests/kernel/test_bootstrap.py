@@ -19,7 +19,8 @@ from .livekernel import KERNEL_FOLDER, LiveKernel
 LOOK = """{
     "argv0": sys.argv[0], "options": [a for a in sys.argv[1:] if not a.endswith(".json")],
     "path": sys.path, "name": __name__, "is_main": sys.modules["__main__"].__dict__ is globals(),
-    "main_spec": getattr(sys.modules["__main__"], "__spec__", None), "main_file": hasattr(sys.modules["__main__"], "__file__"),
+    "main_spec": getattr(sys.modules["__main__"], "__spec__", None),
+    "main_file": hasattr(sys.modules["__main__"], "__file__"),
     "names": sorted(n for n in globals() if not n.startswith("_i") and n != "sys"),
     "cwd": os.getcwd(), "hook": sys.excepthook.__qualname__,
     "extensions": sorted(get_ipython().extension_manager.loaded),
@@ -36,9 +37,7 @@ def _look(kernel: LiveKernel) -> dict[str, object]:
     return seen
 
 
-def test_looks_like_a_stock_kernel(
-    new_kernel: Callable[..., LiveKernel], any_python: str, tmp_path: Path
-) -> None:
+def test_looks_like_a_stock_kernel(new_kernel: Callable[..., LiveKernel], any_python: str, tmp_path: Path) -> None:
     startup = tmp_path / "run" / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
     (startup / "00.py").write_text("from_startup = 'yes'\n")

@@ -18,8 +18,12 @@ from .livekernel import LiveKernel, until
 
 def test_state_survives_and_the_counter_goes_on(kernel_of_any_python: LiveKernel) -> None:
     kernel = kernel_of_any_python
-    kernel.execute("import numpy as np, uuid\ntoken = uuid.uuid4().hex\nbig = np.arange(300_000)\nshared = [1]\nagain = shared")
-    kernel.execute("class Point:\n    def __init__(self, x): self.x = x\n    def double(self): return 2 * self.x\np = Point(21)")
+    kernel.execute(
+        "import numpy as np, uuid\ntoken = uuid.uuid4().hex\nbig = np.arange(300_000)\nshared = [1]\nagain = shared"
+    )
+    kernel.execute(
+        "class Point:\n    def __init__(self, x): self.x = x\n    def double(self): return 2 * self.x\np = Point(21)"
+    )
     kernel.execute("def add(a, b=2): return a + b + offset\noffset = 100")
     kernel.execute("token")
     token, pid, count = kernel.value("token"), kernel.pid, int(kernel.value("get_ipython().execution_count"))
@@ -140,7 +144,10 @@ def test_s25_secrets_of_the_environment_are_neither_stored_nor_brought_back(
     assert all(b"old-hub-token" not in path.read_bytes() for path in folder.iterdir())
     kernel._env["JUPYTERHUB_API_TOKEN"] = "new-hub-token"
     kernel.resume(checkpoint)
-    assert kernel.value("os.environ['JUPYTERHUB_API_TOKEN'], os.environ.get('MY_SERVICE_TOKEN')") == "('new-hub-token', None)"
+    assert (
+        kernel.value("os.environ['JUPYTERHUB_API_TOKEN'], os.environ.get('MY_SERVICE_TOKEN')")
+        == "('new-hub-token', None)"
+    )
 
 
 def test_queued_cells_are_aborted_and_run_after_an_unhold(kernel_of_any_python: LiveKernel) -> None:
@@ -266,7 +273,9 @@ def test_a_broken_load_file_does_not_stop_the_kernel(new_kernel: Callable[..., L
     assert not kernel.load_file.exists()
 
 
-def test_code_that_runs_while_loading_cannot_end_the_kernel_or_leave_a_half_filled_namespace(kernel: LiveKernel) -> None:
+def test_code_that_runs_while_loading_cannot_end_the_kernel_or_leave_a_half_filled_namespace(
+    kernel: LiveKernel,
+) -> None:
     kernel.execute("before = 1")
     kernel.execute(
         "import sys\nclass Leaves:\n    def __getstate__(self): return {'a': 1}\n"
@@ -290,7 +299,9 @@ def test_start_up_files_run_again_and_the_checkpoint_wins(
 ) -> None:
     startup = tmp_path / "run" / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
-    (startup / "00.py").write_text("import threading\nsettings = {'a': 1}\nhelper = (n for n in range(9))\ncounter = [0]\n")
+    (startup / "00.py").write_text(
+        "import threading\nsettings = {'a': 1}\nhelper = (n for n in range(9))\ncounter = [0]\n"
+    )
     kernel = new_kernel()
     kernel.write_kernel_file()
     kernel.start()

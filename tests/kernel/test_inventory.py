@@ -65,7 +65,8 @@ def test_a_busy_kernel_answers_the_last_scan_with_its_age(kernel: LiveKernel) ->
 def test_a_kernel_that_was_busy_from_the_start_has_a_list_without_fates(kernel: LiveKernel) -> None:
     cell = kernel.begin("import time\nvalues = [1, 2]\nwhile True: time.sleep(0.01)")
     answer = until(
-        lambda: (found := kernel.control(op="inventory")) and "values" in _by_name(found["variables"]) and found, "values"
+        lambda: (found := kernel.control(op="inventory")) and "values" in _by_name(found["variables"]) and found,
+        "values",
     )
     assert answer["complete"] is False
     assert _by_name(answer["variables"])["values"]["fate"] == "unknown"
@@ -79,20 +80,26 @@ def test_no_slice_runs_while_a_cell_runs(kernel: LiveKernel) -> None:
         "import sys, time, threading\nscan = sys.modules['jupyter_pause_kernel'].scan if "
         "hasattr(sys.modules['jupyter_pause_kernel'], 'scan') else __import__('jupyter_pause_kernel.scan').scan\n"
         "log, running = [], []\noriginal = scan.Scanner.step\n"
-        "def step(self, seconds):\n    log.append((bool(running), seconds, threading.current_thread() is threading.main_thread()))\n"
+        "def step(self, seconds):\n"
+        "    log.append((bool(running), seconds, threading.current_thread() is threading.main_thread()))\n"
         "    return original(self, seconds)\nscan.Scanner.step = step"
     )
     message = kernel.client.session.msg("jupyter_pause_control", {"op": "inventory", "wait": 60})
     kernel.client.control_channel.send(message)
     cells = [kernel.send("running.append(1)\nfor _ in range(20): time.sleep(0.005)\nrunning.clear()") for _ in range(5)]
-    awaiting = kernel.send("import asyncio\nrunning.append(1)\nfor _ in range(20): await asyncio.sleep(0.005)\nrunning.clear()")
+    awaiting = kernel.send(
+        "import asyncio\nrunning.append(1)\nfor _ in range(20): await asyncio.sleep(0.005)\nrunning.clear()"
+    )
     for cell in [*cells, awaiting]:
         assert kernel.answer(cell).status == "ok"
     reply = kernel.client.get_control_msg(timeout=60)
     while reply["parent_header"].get("msg_id") != message["header"]["msg_id"]:
         reply = kernel.client.get_control_msg(timeout=60)
     assert kernel.control(op="inventory", wait=60)["complete"] is True
-    assert kernel.value("any(entry[0] for entry in log), all(entry[2] for entry in log), len(log) > 0") == "(False, True, True)"
+    assert (
+        kernel.value("any(entry[0] for entry in log), all(entry[2] for entry in log), len(log) > 0")
+        == "(False, True, True)"
+    )
     assert float(kernel.value("max(entry[1] for entry in log)")) <= 0.02
 
 
@@ -112,7 +119,7 @@ def test_threads_tasks_children_connections_and_files(kernel: LiveKernel) -> Non
         "import asyncio, socket, subprocess, sys, threading\n"
         "def work(): threading.Event().wait()\n"
         "threading.Thread(target=work, name='collector', daemon=True).start()\n"
-        "async def poll(): await asyncio.Event().wait()\n"
+        "event = asyncio.Event()\nasync def poll(): await event.wait()\n"
         "asyncio.get_running_loop().create_task(poll(), name='poller')\n"
         "child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)\n"
         "listener = socket.create_server(('127.0.0.1', 0))\n"

@@ -149,22 +149,42 @@ def test_adopted_live_kernel_that_dies_is_restarted_as_ever(start: Callable[...,
     assert server.run(kernel, "", "1 + 1") == "2"
 
 
-def test_server_started_with_piped_output_that_nobody_reads_any_more(tmp_path: Path) -> None:
-    """The kernel writes to its standard output after server and terminal are gone; that must not kill it."""
+@pytest.mark.parametrize("kind", ["pipe", "terminal"])
+def test_kernel_outlives_the_server_and_whatever_read_its_output(tmp_path: Path, kind: str) -> None:
+    """The kernel goes on writing to its standard output after server, pipe and terminal are gone."""
     server = BareServer(tmp_path)
-    server.start()
+    reader, writer = os.pipe() if kind == "pipe" else os.openpty()
+    server.output = writer
+    threading.Thread(target=_drain, args=(reader,), daemon=True).start()
     try:
+        server.start()
+        os.close(writer)
         kernel, _ = server.open_notebook()
         pid = server.state(kernel)["pid"]
         server.kill()
+        os.close(reader)
         with server.client(kernel) as client:
             client.execute("import os, sys\nfor i in range(3000): os.write(2, b'x' * 100); sys.__stdout__.write('y')")
             assert client.get_shell_msg(timeout=60)["content"]["status"] == "ok"
         assert psutil.Process(pid).is_running()
+        server.output = None
         server.start()
         assert server.run(kernel, "z = 3", "z") == "3"
     finally:
         server.clean_up()
+
+
+def _drain(reader: int) -> None:
+    with contextlib.suppress(OSError):
+        while os.read(reader, 65536):
+            pass
+
+
+def test_what_a_kernel_prints_by_itself_still_reaches_the_servers_log(start: Callable[..., BareServer]) -> None:
+    server = start()
+    kernel, _ = server.open_notebook()
+    server.run(kernel, "import os; os.write(2, b'written by ' + b'C code')")
+    until(lambda: "written by C code" in (server.base / "server.log").read_text(), "in the log")
 
 
 # --- paused sessions ------------------------------------------------------------------------------------------------
@@ -466,9 +486,10 @@ def test_a_held_request_is_answered_503_after_a_while(tmp_path: Path) -> None:
     server = BareServer(tmp_path, extra_env={"BARE_DELAY": "5", "BARE_GATE_LIMIT": "0.3"})
     try:
         server.start()
-        with pytest.raises(HttpError) as caught:
-            server.get("api/sessions")
-        assert caught.value.status == 503
+        for method in ("GET", "POST"):
+            with pytest.raises(HttpError) as caught:
+                server.request(method, "api/sessions")
+            assert caught.value.status == 503
         until(lambda: _answers(server), "open at last")
     finally:
         server.clean_up()

@@ -23,7 +23,9 @@ ADDRESS = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1
         (True, True, "cluster_not_supported"),
     ],
 )
-def test_S45_each_half_of_a_cluster_has_its_reason(address: bool, token: bool, code: str | None, tmp_path: Path) -> None:
+def test_S45_each_half_of_a_cluster_has_its_reason(
+    address: bool, token: bool, code: str | None, tmp_path: Path
+) -> None:
     file = tmp_path / "token"
     if token:
         file.write_text("secret-token")

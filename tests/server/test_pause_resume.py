@@ -226,7 +226,7 @@ async def test_S49_a_replaced_payload_is_never_loaded(driver: Driver, tmp_path: 
 
 async def test_kill_of_the_kernel_while_saving_leaves_no_half_checkpoint(driver: Driver) -> None:
     kernel = await driver.notebook()
-    slow = "import time\nclass Slow:\n    def __getstate__(self):\n        time.sleep(30)\n        return {}\nslow = Slow()\n"
+    slow = "import time\nclass Slow:\n    def __getstate__(self):\n        time.sleep(30); return {}\nslow = Slow()\n"
     await driver.run(kernel, slow)
     operation = (await driver.post("pause", kernels=[kernel], on_loss="accept"))["operation"]
 
