@@ -195,7 +195,7 @@ class PauseApp(ExtensionApp):
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
         """HTTP is up, requests for kernels and sessions are held: take over what an earlier server left."""
         try:
-            await asyncio.to_thread(self._pauser.store.clean)
+            await self._prepare_store()
             await self._link.start()
             for adopted in await self._owner.adopt_all():
                 await self._pauser.take_over(adopted)
@@ -206,6 +206,16 @@ class PauseApp(ExtensionApp):
             self._gate.open()
         self._owner.start()
         self._spawn(self._tick_for_ever())
+
+    async def _prepare_store(self) -> None:
+        """A folder that cannot be written keeps nobody from working; pausing says so when it is asked for."""
+        from .checkpoint.store import CheckpointError
+
+        try:
+            await asyncio.to_thread(self._pauser.store.prepare)
+            await asyncio.to_thread(self._pauser.store.clean)
+        except (CheckpointError, OSError) as error:
+            self.log.warning("jupyter-pause: the checkpoint folder is not usable: %s", error)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -247,7 +257,7 @@ class PauseApp(ExtensionApp):
             await self._pauser.pause_all_for_exit(self.on_exit_timeout)
         elif running := self._pauser.count_running():
             self.log.info(
-                "jupyter-pause: %d running kernel(s) end with the server; PauseApp.on_exit = 'checkpoint' keeps their state.",
+                "jupyter-pause: %d running kernel(s) end with it; PauseApp.on_exit = 'checkpoint' keeps their state.",
                 running,
             )
         self._owner.stopping = True

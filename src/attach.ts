@@ -84,7 +84,11 @@ export class NotebookAttacher {
     }
     try {
       const inventory = await this._manager.inventory(kernel, 5);
-      return !inventory.complete || inventory.ram.length > 0;
+      // Jupyter itself puts names like `__session__` there.
+      return (
+        !inventory.complete ||
+        inventory.ram.some(item => !/^__.*__$/.test(item.name))
+      );
     } catch {
       return true;
     }

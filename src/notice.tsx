@@ -109,7 +109,7 @@ export class NotebookNotice extends ReactWidget {
         <Line
           icon={offlineBoltIcon}
           text={trans.__(
-            'The Jupyter server is away. Paused sessions are kept on its disk; what you type here is saved when it is back.'
+            'The Jupyter server does not answer. What you type here is saved when it is back.'
           )}
         />
       );

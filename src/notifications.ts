@@ -208,7 +208,7 @@ export class OperationNotifier implements IDisposable {
     switch (operation.outcome ?? row?.outcome) {
       case 'restored':
         return trans.__(
-          '%1 is back with everything saved, in %2.',
+          '%1 is back with everything that was saved, in %2.',
           name,
           elapsed
         );

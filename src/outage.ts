@@ -5,10 +5,10 @@
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ISessionContext } from '@jupyterlab/apputils';
-import type { IConnectionStatus } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 
+import type { ConnectionOwner } from './connection';
 import { sessionContextOf } from './sessions';
 import type { Availability, IPauseManager } from './tokens';
 import { isBusy, isPaused } from './view';
@@ -17,8 +17,8 @@ import { isBusy, isPaused } from './view';
  * While the server is away and kernels of it are paused, the badge and the notice on top of the notebook say so, and
  * JupyterLab is told that it is not connected: otherwise it opens "Server Connection Error" over a pause that is all right.
  *
- * The flag belongs to the whole application. It is set here only, and always taken back: when the server answers, when
- * the time is up, and at the end.
+ * The flag belongs to the whole application. It is held for a server that is gone, never for one kernel that pauses, and
+ * always given back: when the server answers, when the time is up, and at the end.
  */
 export class OutageKeeper implements IDisposable {
   /**
@@ -38,7 +38,7 @@ export class OutageKeeper implements IDisposable {
 
   /** Whether JupyterLab was told that it is not connected. */
   get holds(): boolean {
-    return this._holds;
+    return this._held !== null;
   }
 
   /** Take everything back. */
@@ -47,6 +47,14 @@ export class OutageKeeper implements IDisposable {
       return;
     }
     this._isDisposed = true;
+    this._options.manager.availabilityChanged.disconnect(
+      this._onAvailability,
+      this
+    );
+    this._options.shell.currentChanged?.disconnect(
+      this._onCurrentChanged,
+      this
+    );
     this._release();
     Signal.clearData(this);
   }
@@ -65,11 +73,10 @@ export class OutageKeeper implements IDisposable {
 
   private _hold(): void {
     const { connection, limit } = this._options;
-    if (this._holds || !connection.isConnected) {
+    if (this._held) {
       return;
     }
-    this._holds = true;
-    connection.isConnected = false;
+    this._held = connection.hold();
     if (limit !== undefined) {
       this._timer = window.setTimeout(() => this._release(), limit);
     }
@@ -77,10 +84,8 @@ export class OutageKeeper implements IDisposable {
 
   private _release(): void {
     window.clearTimeout(this._timer);
-    if (this._holds) {
-      this._holds = false;
-      this._options.connection.isConnected = true;
-    }
+    this._held?.dispose();
+    this._held = null;
   }
 
   /** A dropped WebSocket is the first sign of an outage, seconds before JupyterLab's next poll. */
@@ -102,7 +107,7 @@ export class OutageKeeper implements IDisposable {
 
   private readonly _options: OutageKeeper.IOptions;
   private readonly _watched = new WeakSet<ISessionContext>();
-  private _holds = false;
+  private _held: IDisposable | null = null;
   private _timer = 0;
   private _isDisposed = false;
 }
@@ -118,8 +123,8 @@ export namespace OutageKeeper {
     /** The live state. */
     manager: IPauseManager;
 
-    /** JupyterLab's own flag. */
-    connection: IConnectionStatus;
+    /** The owner of JupyterLab's own flag. */
+    connection: ConnectionOwner;
 
     /** Where the documents are. */
     shell: JupyterFrontEnd.IShell;

@@ -5,7 +5,7 @@
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ISessionContext } from '@jupyterlab/apputils';
-import type { Kernel, KernelMessage } from '@jupyterlab/services';
+import type { KernelMessage } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
@@ -61,11 +61,6 @@ export class CurrentSession implements IDisposable {
     return this._changed;
   }
 
-  /** Emitted when the connection to the kernel is lost: the server may be away. */
-  get connectionLost(): ISignal<this, void> {
-    return this._connectionLost;
-  }
-
   /** Emitted when a cell has run. */
   get executed(): ISignal<this, void> {
     return this._executed;
@@ -118,7 +113,6 @@ export class CurrentSession implements IDisposable {
     const context = this.context;
     context?.kernelChanged.connect(this._emit, this);
     context?.propertyChanged.connect(this._emit, this);
-    context?.connectionStatusChanged.connect(this._onConnection, this);
     context?.iopubMessage.connect(this._onMessage, this);
     this._emit();
   }
@@ -132,16 +126,9 @@ export class CurrentSession implements IDisposable {
     const context = this.context;
     context?.kernelChanged.disconnect(this._emit, this);
     context?.propertyChanged.disconnect(this._emit, this);
-    context?.connectionStatusChanged.disconnect(this._onConnection, this);
     context?.iopubMessage.disconnect(this._onMessage, this);
     this._widget?.disposed.disconnect(this._onDisposed, this);
     this._widget = null;
-  }
-
-  private _onConnection(_: unknown, status: Kernel.ConnectionStatus): void {
-    if (status !== 'connected') {
-      this._connectionLost.emit();
-    }
   }
 
   private _onMessage(_: unknown, msg: KernelMessage.IMessage): void {
@@ -162,7 +149,6 @@ export class CurrentSession implements IDisposable {
   private readonly _shell: JupyterFrontEnd.IShell;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _executed = new Signal<this, void>(this);
-  private readonly _connectionLost = new Signal<this, void>(this);
   private _widget: Widget | null = null;
   private _isDisposed = false;
 }

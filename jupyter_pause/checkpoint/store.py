@@ -98,6 +98,16 @@ class CheckpointStore:
         self._staging = self.root / "staging"
         self._trash = self.root / "trash"
 
+    def prepare(self) -> None:
+        """Make the signing key now: a kernel that saves itself because its server is gone can only read one.
+
+        Raises CheckpointError unwritable, no_space.
+        """
+        try:
+            self._key()
+        except OSError as error:
+            raise CheckpointError(layout.code_of_os_error(error)) from error
+
     # --- while one is written ----------------------------------------------------------------------------------
 
     def new_staging(self, request: dict[str, object]) -> Path:

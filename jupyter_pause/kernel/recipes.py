@@ -12,6 +12,7 @@ import importlib
 import io
 import logging
 import os
+import struct
 import sys
 import threading
 import weakref
@@ -176,12 +177,27 @@ def fill_weak(made: Any, items: Iterable[Any]) -> None:
             made[item[0]] = item[1]
 
 
-def make_memoryview(base: Any, format: str, shape: Any, readonly: bool) -> Any:
-    """A view of an object's memory."""
+def make_memoryview(base: Any, format: str, shape: Any, readonly: bool, offset: int = 0, step: int = 1) -> Any:
+    """A view of an object's memory, from `offset` (bytes) on, taking every `step`-th item."""
     view: Any = memoryview(base)
-    if view.format != format or view.shape != shape:
-        view = view.cast("B").cast(format, shape)
+    if view.format != format or view.shape != tuple(shape) or offset or step != 1:
+        view = _part(view.cast("B"), format, tuple(shape), offset, step)
     return view.toreadonly() if readonly and not view.readonly else view
+
+
+def _part(view: Any, format: str, shape: Any, offset: int, step: int) -> Any:
+    """Part of a view of bytes."""
+    size = struct.calcsize(format)
+    if step == 1:
+        length = size
+        for extent in shape:
+            length *= extent
+        return view[offset : offset + length].cast(format, shape)
+    first = offset // size
+    last = first + step * (shape[0] - 1)
+    usable = view[: view.nbytes - view.nbytes % size].cast(format)
+    stop = last + (1 if step > 0 else -1)
+    return usable[first : stop if stop >= 0 else None : step]
 
 
 def import_module(name: str, inner: Iterable[str]) -> Any:

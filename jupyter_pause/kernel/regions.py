@@ -30,12 +30,16 @@ class _Buffer(ctypes.Structure):
     ]
 
 
+#: PyBUF_FULL_RO: views with gaps and of any item are allowed too.
+_FULL_RO = 0x11C
+
+
 def address_of(view: memoryview) -> int:
-    """Where a view's memory begins."""
+    """Where a view's first item lies."""
     buffer = _Buffer()
     get = ctypes.pythonapi.PyObject_GetBuffer
     get.argtypes = [ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int]
-    get(view, ctypes.byref(buffer), 0)
+    get(view, ctypes.byref(buffer), _FULL_RO)
     address = int(buffer.buf or 0)
     release = ctypes.pythonapi.PyBuffer_Release
     release.argtypes = [ctypes.POINTER(_Buffer)]

@@ -20,6 +20,7 @@ import weakref
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import recipes
+from .regions import address_of
 
 
 class CannotRevive(Exception):
@@ -446,12 +447,19 @@ class _MemoryView(Reviver):
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         try:
             base = value.obj
-            whole = value.c_contiguous and memoryview(base).nbytes == value.nbytes and not isinstance(base, type(None))
+            whole = memoryview(base)
         except (TypeError, ValueError):
             raise CannotRevive("the memory that it looked at is gone") from None
-        if not whole:
-            base = bytes(value) if value.readonly else bytearray(value)
-        return recipes.make_memoryview, (base, value.format, value.shape, value.readonly)
+        if value.nbytes == 0 or not whole.c_contiguous:
+            return recipes.make_memoryview, (bytes(value), value.format, value.shape, value.readonly)
+        # Writing through one is seen by the other, also through a view of a part: it stays a view of its base.
+        offset = address_of(value) - address_of(whole)
+        step = 1
+        if not value.c_contiguous:
+            if value.ndim != 1 or offset % value.itemsize or value.strides[0] % value.itemsize:
+                raise CannotRevive("a view with gaps in several dimensions cannot be made again")
+            step = value.strides[0] // value.itemsize
+        return recipes.make_memoryview, (base, value.format, value.shape, value.readonly, offset, step)
 
 
 class _Sqlite(Reviver):

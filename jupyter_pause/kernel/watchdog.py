@@ -109,6 +109,7 @@ class Watchdog:
         try:
             self._commit(facts, root, staging, checkpoint)
         except BaseException:
+            _remove(staging)
             self._agent.saver.unhold()
             raise
         _exit()

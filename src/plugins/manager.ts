@@ -15,7 +15,6 @@ import { Token } from '@lumino/coreutils';
 import { PauseActions } from '../actions';
 import { PauseClient } from '../api/client';
 import { NotebookAttacher } from '../attach';
-import { ConnectionOwner, OutageKeeper } from '../connection';
 import { PauseManager } from '../manager';
 import { CurrentSession } from '../sessions';
 import { IPauseActions, IPauseManager, TRANSLATION_DOMAIN } from '../tokens';
@@ -57,10 +56,6 @@ export const managerPlugin: JupyterFrontEndPlugin<IPauseManager> = {
       events: events.stream,
       standby: () => info?.isConnected === false
     });
-    if (info) {
-      const keeper = new OutageKeeper(manager, new ConnectionOwner(info));
-      window.addEventListener('unload', () => keeper.dispose());
-    }
     // Kernels are started by JupyterLab, not by us: look at them as soon as it knows them.
     const { kernels } = app.serviceManager;
     const look = () => {
@@ -71,12 +66,6 @@ export const managerPlugin: JupyterFrontEndPlugin<IPauseManager> = {
     // Whoever notices an outage first: then ask at once, not half a minute later.
     app.serviceManager.connectionFailure.connect(() => {
       void manager.refresh();
-    });
-    // A kernel that this page just started has no row yet.
-    app.serviceManager.kernels.runningChanged.connect((_, kernels) => {
-      if (kernels.some(({ id }) => manager.row(id) === null)) {
-        void manager.refresh();
-      }
     });
     return manager;
   }
@@ -118,10 +107,6 @@ export const sessionPlugin: JupyterFrontEndPlugin<CurrentSession> = {
       if (manager.row(session.kernel)?.state === 'ready') {
         void manager.refresh();
       }
-    });
-    // A server that goes away closes its connections: that is the first to be seen of it.
-    session.connectionLost.connect(() => {
-      void manager.refresh();
     });
     return session;
   }

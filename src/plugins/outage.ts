@@ -9,6 +9,7 @@ import type {
 } from '@jupyterlab/application';
 import { IConnectionStatus } from '@jupyterlab/services';
 
+import { ConnectionOwner } from '../connection';
 import { OutageKeeper } from '../outage';
 import { IPauseManager } from '../tokens';
 
@@ -40,7 +41,7 @@ export const outagePlugin: JupyterFrontEndPlugin<void> = {
     };
     const keeper = new OutageKeeper({
       manager,
-      connection,
+      connection: new ConnectionOwner(connection),
       shell,
       limit: paths?.urls.hubPrefix ? HUB_LIMIT : undefined
     });

@@ -186,3 +186,22 @@ def test_owner_only(start: Start) -> None:
     for path in [folder, folder.parent, folder.parent.parent, *folder.iterdir()]:
         assert path.stat().st_mode & 0o077 == 0, path
     assert sorted(os.listdir(folder)) == ["frames.bin", "manifest.json", "manifest.sig", "pack.bin"]
+
+
+@pytest.mark.parametrize("minor", ["3.11", "3.9"])
+def test_memoryviews_of_a_part_stay_views_of_their_base(start: Start, again: Start, minor: str) -> None:
+    saved = start(python(minor)).cells(
+        "base = bytearray(range(64)); part = memoryview(base)[8:24]; odd = memoryview(base)[1:20:3]; back = memoryview(base)[10:0:-2]",
+        "words = memoryview(base).cast('I')[2:6]; grid = memoryview(base)[16:32].cast('B', (4, 4)); fixed = part.toreadonly()",
+        "nothing = memoryview(base)[3:3]; several = memoryview(bytearray(24)).cast('B', (4, 6))",
+    )
+    looks = "part.tolist(), odd.tolist(), back.tolist(), words.tolist(), grid.tolist(), fixed.tolist(), nothing.nbytes, several.shape"
+    before = saved.value(looks)
+    loaded = again(saved, python(minor))
+    assert loaded.loaded["losses"] == []
+    assert loaded.value(looks) == before
+    loaded.cells("part[0] = 200; odd[1] = 201; back[1] = 202; words[3] = 7; grid[3, 3] = 203")
+    loaded.true(
+        "base[8] == 202 and base[4] == 201 and base[20] == 7 and base[31] == 203",
+        "fixed.readonly and fixed[0] == 202",
+    )

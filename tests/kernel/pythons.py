@@ -2,8 +2,8 @@
 # Distributed under the terms of the Apache License 2.0.
 """Python interpreters with ipykernel and numpy for tests: this one, and two of other minor versions.
 
-The others come from ``JUPYTER_PAUSE_TEST_PYTHONS`` (JSON by version, or interpreters separated like
-PATH) or from pyenv; where they lack ipykernel, a virtual environment is made for them once, in a cache folder outside the checkout.
+The others come from ``JUPYTER_PAUSE_TEST_PYTHONS`` (JSON by version, or interpreters separated like PATH) or from
+pyenv; where they lack ipykernel, a virtual environment is made for them once, in a cache folder outside the checkout.
 """
 
 from __future__ import annotations
