@@ -40,6 +40,8 @@ module.exports = {
   ],
   modulePathIgnorePatterns: ['<rootDir>/jupyter_pause/', '<rootDir>/lib/'],
   reporters: ['default'],
+  // Jest's own limit is for hangs; a busy machine must not decide a test.
+  testTimeout: 60000,
   roots: ['<rootDir>/src'],
   testRegex:
     'src/.*/__tests__/.*\\.spec\\.tsx?$|src/__tests__/.*\\.spec\\.tsx?$',

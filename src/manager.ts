@@ -234,8 +234,17 @@ export class PauseManager implements IPauseManager {
       this._refreshing = this._refresh().finally(() => {
         this._refreshing = null;
       });
+      return this._refreshing;
     }
-    return this._refreshing;
+    // The answer under way may be older than what the caller knows of: one more, for all who ask meanwhile.
+    if (!this._refreshingAgain) {
+      const again = () => {
+        this._refreshingAgain = null;
+        return this.refresh();
+      };
+      this._refreshingAgain = this._refreshing.then(again, again);
+    }
+    return this._refreshingAgain;
   }
 
   /** Ask the server if it has not told about one of these kernels yet. */
@@ -588,6 +597,7 @@ export class PauseManager implements IPauseManager {
   private _checkpoints: Checkpoint[] | null = null;
   private _answeredAt: number | null = null;
   private _refreshing: Promise<void> | null = null;
+  private _refreshingAgain: Promise<void> | null = null;
   private _again = 0;
   private _revision = 0;
   private _seenDuringRefresh = 0;
