@@ -44,6 +44,19 @@ export function writeNotebook(
 }
 
 /**
+ * Open a document, or bring it to the front.
+ */
+export async function openDocument(
+  page: IJupyterLabPageFixture,
+  path: string
+): Promise<void> {
+  await page.evaluate(async path => {
+    // What the command returns is no business of the test's process.
+    await window.jupyterapp.commands.execute('docmanager:open', { path });
+  }, path);
+}
+
+/**
  * The notebook that a person looks at, cell by cell.
  */
 export class Notebook {
@@ -79,10 +92,7 @@ export class Notebook {
 
   /** Open it and wait for its kernel. */
   async open(): Promise<void> {
-    await this.page.evaluate(
-      path => window.jupyterapp.commands.execute('docmanager:open', { path }),
-      this.name
-    );
+    await openDocument(this.page, this.name);
     await expect(this.cell(0)).toBeVisible();
     await this.idle();
   }

@@ -22,9 +22,9 @@ test('%pause in a Run All: the cells after it do not run and are not lost', asyn
   const notebook = new Notebook(page, 'all.ipynb');
   const ui = new PauseUi(page);
   await notebook.open();
-  await page.evaluate(() =>
-    window.jupyterapp.commands.execute('notebook:run-all-cells')
-  );
+  await page.evaluate(async () => {
+    await window.jupyterapp.commands.execute('notebook:run-all-cells');
+  });
   await ui.shows('paused');
   const pid = Number(await notebook.output(0));
   await until('the process is gone', () => !isAlive(pid));

@@ -3,7 +3,7 @@
  * Distributed under the terms of the Apache License 2.0.
  */
 
-import { Notebook, writeNotebook } from '../harness/notebook';
+import { Notebook, openDocument, writeNotebook } from '../harness/notebook';
 import { PauseUi } from '../harness/pause';
 import { until } from '../harness/processes';
 import { expect, openLab, test } from '../harness/test';
@@ -35,11 +35,7 @@ test('S36: a pause asked for while a cell prints and no tab is open waits; the c
 
   await openLab(page, server);
   const ui = new PauseUi(page);
-  await page.evaluate(() =>
-    window.jupyterapp.commands.execute('docmanager:open', {
-      path: 'prints.ipynb'
-    })
-  );
+  await openDocument(page, 'prints.ipynb');
   await ui.shows('paused');
   await ui.resume();
   // The cell ran to its end before the pause: nothing was cut off.
