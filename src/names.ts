@@ -6,8 +6,33 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import type { CommandRegistry } from '@lumino/commands';
+
 import type { KernelRow, Operation } from './api/records';
 import type { IPauseManager } from './tokens';
+
+/**
+ * JupyterLab gives consoles a path of their own making.
+ */
+const CONSOLE = /(?:^|\/)console-(\d+)-[0-9a-f-]{36}$/;
+
+/**
+ * What a person calls a path: the name of the file, or the number of the console.
+ */
+export function pathName(path: string, trans: TranslationBundle): string {
+  const number = CONSOLE.exec(path)?.[1];
+  return number ? trans.__('Console %1', number) : PathExt.basename(path);
+}
+
+/**
+ * Open what a session belongs to.
+ */
+export function openSession(commands: CommandRegistry, path: string): void {
+  const command = CONSOLE.test(path) ? 'console:open' : 'docmanager:open';
+  if (commands.hasCommand(command)) {
+    void commands.execute(command, { path });
+  }
+}
 
 /**
  * What a person calls a session: the name of its file, else the kernel's name.
@@ -17,7 +42,7 @@ export function sessionName(
   trans: TranslationBundle
 ): string {
   if (row?.path) {
-    return PathExt.basename(row.path);
+    return pathName(row.path, trans);
   }
   if (row?.name) {
     return trans.__('%1 kernel', row.name);

@@ -3,7 +3,6 @@
  * Distributed under the terms of the Apache License 2.0.
  */
 
-import { PathExt } from '@jupyterlab/coreutils';
 import type { IRunningSessions } from '@jupyterlab/running';
 import type { Session } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -17,7 +16,7 @@ import React from 'react';
 import type { Checkpoint, KernelRow } from './api/records';
 import { formatBytes, formatTime, localeOf } from './format';
 import { pausedIcon, resumeIcon } from './icons';
-import { sessionName } from './names';
+import { pathName, sessionName } from './names';
 import type { IPauseActions, IPauseManager } from './tokens';
 import { isPaused } from './view';
 
@@ -276,7 +275,7 @@ namespace Private {
     label(): JSX.Element {
       const { actions, trans } = this._options;
       const { id, path, damaged, signature_ok } = this._checkpoint;
-      const name = path ? PathExt.basename(path) : trans.__('unknown notebook');
+      const name = path ? pathName(path, trans) : trans.__('unknown notebook');
       return (
         <ResumeLabel
           name={trans.__('%1 (checkpoint)', name)}

@@ -3,14 +3,13 @@
  * Distributed under the terms of the Apache License 2.0.
  */
 
-import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 import type { Checkpoint, KernelRow } from '../api/records';
 import { formatBytes, formatTime, localeOf } from '../format';
 import { codeSentence } from '../messages';
-import { sessionName } from '../names';
+import { pathName, sessionName } from '../names';
 import type { IPauseActions, IPauseManager } from '../tokens';
 import { isPaused } from '../view';
 
@@ -117,7 +116,7 @@ function CheckpointRow(props: {
   const { checkpoint, actions, trans } = props;
   const locale = localeOf(trans);
   const name = checkpoint.path
-    ? PathExt.basename(checkpoint.path)
+    ? pathName(checkpoint.path, trans)
     : trans.__('unknown notebook');
   const created = checkpoint.created
     ? formatTime(checkpoint.created, locale)

@@ -25,6 +25,7 @@ import {
   IPauseManager,
   TRANSLATION_DOMAIN
 } from '../tokens';
+import { openSession } from '../names';
 import { IPauseSettings } from './manager';
 import type { PauseSettings } from './settings';
 
@@ -177,24 +178,23 @@ export const runningPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-pause:running',
   description: 'Lists paused sessions and checkpoints in the Running panel.',
   autoStart: true,
-  requires: [IPauseManager, IPauseActions, IRunningSessionManagers],
-  optional: [ITranslator],
+  requires: [IPauseManager, IPauseActions],
+  // A page of Notebook has no such panel; its tree has.
+  optional: [IRunningSessionManagers, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     manager: IPauseManager,
     actions: IPauseActions,
-    managers: IRunningSessionManagers,
+    managers: IRunningSessionManagers | null,
     translator: ITranslator | null
   ): void => {
-    managers.add(
+    managers?.add(
       new PausedSessions({
         manager,
         actions,
         sessions: app.serviceManager.sessions,
         trans: (translator ?? nullTranslator).load(TRANSLATION_DOMAIN),
-        open: path => {
-          void app.commands.execute('docmanager:open', { path });
-        }
+        open: path => openSession(app.commands, path)
       })
     );
   }

@@ -12,6 +12,7 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { pausedIcon } from '../icons';
+import { openSession } from '../names';
 import { PanelModel } from '../panel/model';
 import { PausePanel } from '../panel/widget';
 import type { CurrentSession } from '../sessions';
@@ -47,9 +48,7 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
       model: new PanelModel({ manager, session }),
       actions,
       trans,
-      open: path => {
-        void app.commands.execute('docmanager:open', { path });
-      }
+      open: path => openSession(app.commands, path)
     });
     app.shell.add(panel, 'right', { rank: 850, type: 'Pause' });
     restorer?.add(panel, panel.id);
