@@ -10,6 +10,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from jupyter_client import BlockingKernelClient
 
 from .livekernel import Door, LiveKernel, until
 
@@ -187,7 +188,8 @@ def test_a_pause_cancelled_before_its_cell_ended(linked: LiveKernel, door: Door)
 
 def test_cells_queued_behind_several_clients(linked: LiveKernel, door: Door) -> None:
     """A second client of the kernel gets its answers as well."""
-    other = linked.manager.client()
+    other = BlockingKernelClient(connection_file=linked.manager.connection_file)
+    other.load_connection_file()
     other.start_channels(hb=False)
     try:
         staging = _prepare(linked, door)
