@@ -415,7 +415,7 @@ class Capture:
                 "bytes": record.bytes + sum(places[number][2] for number in range(first, last)),
                 "fate": fate,
                 "reason": reason,
-                "fingerprint": self._fingerprint(record.value) if fate == "in checkpoint" else None,
+                "fingerprint": self._fingerprint(record.value) if fate == "in checkpoint" or kind == "module" else None,
                 "frame": record.frame,
                 "regions": regions.used_by(places, first, last),
                 "rebuilt": self._rebuilt(dump, record),

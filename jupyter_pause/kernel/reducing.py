@@ -337,7 +337,11 @@ class Reducer:
             except Exception as error:
                 return "lost", reason_of(error)
             return ("rebuilt" if handler.reviver.rebuilt else "in checkpoint"), reason
-        return "in checkpoint", None
+        return ("rebuilt" if self._is_imported(value) else "in checkpoint"), None
+
+    def _is_imported(self, value: Any) -> bool:
+        """A module that comes back by importing it again; one made by hand is stored with its content."""
+        return isinstance(value, ModuleType) and value is sys.modules.get(value.__name__)
 
     def look(self, value: Any) -> Any:
         """The recipe of an object where having it costs nothing and changes nothing; else None. Raises Lost."""

@@ -237,7 +237,7 @@ class Loader:
             if name in new:
                 fate, reason = "lost", new[name]["reason"]
             variables.append({"name": name, "fate": fate, "reason": notes.get(name, reason)})
-            if fate == "rebuilt":
+            if fate == "rebuilt" and entry.get("kind") != "module":  # importing again is nothing to tell
                 rebuilt.append(name)
             rebuilt += [
                 item["path"] for item in entry.get("rebuilt") or () if item["path"] != name and item["path"] not in new

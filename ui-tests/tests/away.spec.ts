@@ -6,7 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { Notebook, writeNotebook } from '../harness/notebook';
+import { Notebook, openDocument, writeNotebook } from '../harness/notebook';
 import { PauseUi } from '../harness/pause';
 import { until } from '../harness/processes';
 import type { LabServer } from '../harness/server';
@@ -104,7 +104,7 @@ test('S32: away for longer than the frontend tries: everything reconnects by its
     await ui.shows('paused');
     await ui.resume();
     expect(await second.run(1)).toBe('second');
-    await first.open();
+    await openDocument(page, 'first.ipynb');
     await ui.resume();
     expect(await first.run(1)).toBe('first');
   } finally {
