@@ -97,8 +97,18 @@ export class Notebook {
     await this.idle();
   }
 
-  /** Wait until the kernel's indicator says idle. */
+  /** Wait until its kernel has answered and is idle; the indicator alone says so before there is a kernel. */
   async idle(): Promise<void> {
+    await this.page.evaluate(async () => {
+      const widget = window.jupyterapp.shell.currentWidget as unknown as {
+        sessionContext: {
+          ready: Promise<void>;
+          session: { kernel: { info: Promise<unknown> } };
+        };
+      };
+      await widget.sessionContext.ready;
+      await widget.sessionContext.session.kernel.info;
+    });
     await expect(
       this.panel.locator('.jp-Notebook-ExecutionIndicator')
     ).toHaveAttribute('data-status', 'idle', { timeout: 120000 });
