@@ -8,6 +8,7 @@ they leave out (the raw input, directories visited, which outputs ``_`` and ``__
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -34,6 +35,9 @@ def hidden_names(shell: Any) -> set[str]:
             and (own.get(name, _MISSING) is value or _is_displayed(shell, name, value))
         ):
             found.add(name)
+    # IPython names the notebook there; a new kernel gets its own.
+    if namespace.get("__session__", _MISSING) == os.environ.get("JPY_SESSION_NAME"):
+        found.add("__session__")
     return found
 
 
