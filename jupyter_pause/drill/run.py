@@ -73,6 +73,9 @@ class Drill:
             self._rounds()
         except BrokenError:
             self._skip_the_rest()
+        except Exception as error:  # a fault of the drill itself must neither pass for a success nor leave anything
+            self._decide("drill", "the drill itself works", False, f"{type(error).__name__}: {error}")
+            self._skip_the_rest()
         finally:
             self._clean_up()
             report.seconds = time.monotonic() - self._began
@@ -116,9 +119,8 @@ class Drill:
 
     def _rounds(self) -> None:
         self._start()
-        self._build()
-        self._tell_fresh_from_restored()
-        before = self._probe()
+        before = self._build()
+        self._tell_fresh_from_restored(before)
         self._refuse_to_lose()
         paused = self._pause("in_place", before)
         self._options.after_pause(self._server)
@@ -127,9 +129,7 @@ class Drill:
         self._queued_ran(queued, before)
         self._compare("in_place", self._expected_after_queue(paused.proof), paused)
 
-        self._run(cells.CHANGE)
-        before = self._probe()
-        paused = self._pause("restart", before)
+        paused = self._pause("restart", self._change())
         self._options.after_pause(self._server)
         self._kill_server()
         self._start_again()
@@ -173,7 +173,8 @@ class Drill:
         answer: dict[str, Any] = json.loads(ast.literal_eval(str(text)))
         return answer
 
-    def _build(self) -> None:
+    def _build(self) -> dict[str, Any]:
+        """Build the state; returns what is noted of it."""
         (self._server.root / cells.FILE_NAME).write_text(cells.FILE_CONTENT, encoding="utf-8")
         with self._check("build", PROMISES["build"]) as check:
             self._run(cells.BUILD.format(size=self._options.size, file=cells.FILE_NAME))
@@ -188,8 +189,20 @@ class Drill:
             check.measured = {"rss": held, "pid": pid}
             self._report.versions["python"] = str(found["python"]["value"])
             check.detail = f"process {pid} holds {size(held)}"
+        return found
 
-    def _tell_fresh_from_restored(self) -> None:
+    def _change(self) -> dict[str, Any]:
+        """Change the state, so that the first checkpoint is not enough for the second round; returns what is noted."""
+        with self._check("restart.change", PROMISES["change"]) as check:
+            token = self._probe()["token"]
+            self._run(cells.CHANGE)
+            found = self._probe()
+            if "value" not in found["token"] or found["token"] == token:
+                raise BrokenError("the token is the old one")
+            check.detail = "a new token, other values"
+        return found
+
+    def _tell_fresh_from_restored(self, before: dict[str, Any]) -> None:
         """The control: with a fresh kernel every comparison must fail, else it proves nothing."""
         with self._check("control", PROMISES["control"]) as check:
             kernel = self._server.jupyter("POST", "api/kernels", {"name": self._options.kernel})
@@ -200,7 +213,7 @@ class Drill:
             finally:
                 channel.close()
                 self._server.jupyter("DELETE", f"api/kernels/{kernel['id']}")
-            same = [found.name for found in cells.compare(self._probe(), fresh) if found.same]
+            same = [found.name for found in cells.compare(before, fresh) if found.same]
             if same or cells.generator_says_what_it_was(fresh)[0]:
                 raise BrokenError(f"a fresh kernel would pass for a restored one: {', '.join(same) or 'generator'}")
             check.detail = f"all {len(cells.PROMISES)} comparisons fail there"
@@ -373,6 +386,7 @@ class Drill:
 PROMISES = {
     "start": "a server of its own starts",
     "notebook": "a notebook opens with a real kernel",
+    "change": "the state is changed for the second round",
     "build": "state that lives only in the process is built",
     "control": "a fresh kernel does not pass for a restored one",
     "loss_named": "what cannot come back is named before",
@@ -403,7 +417,7 @@ def planned() -> list[tuple[str, str]]:
     plan += [(f"in_place.{name}", PROMISES[name]) for name in ("resume", "honest")]
     plan += [("queued", PROMISES["queued"])]
     plan += [(f"in_place.{name}", promise) for name, promise in compared]
-    plan += [(f"restart.{name}", PROMISES[name]) for name in pausing]
+    plan += [(f"restart.{name}", PROMISES[name]) for name in ("change", *pausing)]
     plan += [("restart.kill", PROMISES["kill"]), ("restart.start", PROMISES["start_again"])]
     plan += [("restart.listed", PROMISES["listed"])]
     plan += [(f"restart.{name}", PROMISES[name]) for name in ("resume", "honest")]
