@@ -99,12 +99,12 @@ def _open_paths(reply: dict[str, Any], facts: memory.ProcessFacts | None) -> lis
 
 
 def _holders(reply: dict[str, Any]) -> dict[str, str]:
-    """Path -> variable, of the variables that are files to be opened again."""
+    """Path -> variable that holds the file open, as the kernel says."""
     found = {}
-    for row in reply.get("variables") or []:
-        path = (row.get("details") or {}).get("path") if isinstance(row, dict) else None
-        if isinstance(path, str) and row.get("fate") in ("rebuilt", "in checkpoint"):
-            found[path] = str(row.get("name"))
+    for row in reply.get("files") or []:
+        details = row.get("details") if isinstance(row, dict) else None
+        if isinstance(details, dict) and isinstance(details.get("variable"), str):
+            found[str(row.get("name"))] = details["variable"]
     return found
 
 

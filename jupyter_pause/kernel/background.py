@@ -9,6 +9,7 @@ the answer is None: unknown, not "none".
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import socket
 import struct
@@ -22,6 +23,7 @@ from . import interpreter
 _OWN_PACKAGES = ("ipykernel", "IPython", "zmq", "tornado", "jupyter_", "debugpy", "_pydev", "pydevd")
 _OWN_THREADS = ("jupyter_pause", "IOPub", "Control", "Heartbeat", "Shell channel", "subshell-", "pyzmq", "pydevd")
 _PROCESS_PACKAGES = ("subprocess", "multiprocessing", "asyncio")
+_FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
 _TCP_LISTEN = "0A"
 
 
@@ -124,17 +126,39 @@ class Background:
                 items.append(_item(name, kind[:3], reason, "socket", listening=listening))
         return items
 
-    def files(self) -> list[dict[str, Any]] | None:
-        """Regular files opened since, as inventory items; None where they cannot be listed."""
+    def files(self, variables: dict[str, Any] | None = None) -> list[dict[str, Any]] | None:
+        """Regular files opened since, as inventory items; None where they cannot be listed.
+
+        One that a variable holds is opened again (`details.variable`). Of any other it is not known what holds it: an
+        object further down, then it is opened again too, or a library, then it is not.
+        """
         found = _open_files()
         if found is None:
             return None
+        holders = _file_holders(variables or {})
         items = []
         for path in sorted(set(found.values()) - self._files):
             item = _item(path, "file", None, "open file")
-            item["fate"] = "unknown"  # a file object in a variable is reopened; a bare descriptor is not
+            item["fate"] = "unknown"
+            if path in holders:
+                item["fate"], item["details"]["variable"] = "rebuilt", holders[path]
             items.append(item)
         return items
+
+
+def _file_holders(variables: dict[str, Any]) -> dict[str, str]:
+    """Path -> variable, of variables that are open files. Runs no code of other people's objects."""
+    found = {}
+    for name, value in variables.items():
+        if type(value) not in _FILES:
+            continue
+        try:
+            path = value.name
+        except (AttributeError, ValueError):  # text over a buffer in memory, or detached
+            continue
+        if isinstance(path, str) and not value.closed:
+            found[os.path.realpath(path)] = name
+    return found
 
 
 def _item(name: str, kind: str, reason: str | None, type_name: str | None, **details: Any) -> dict[str, Any]:

@@ -83,8 +83,10 @@ class Inventory:
         answer = dict(scan)
         answer["age"] = round(time.monotonic() - answer.pop("_monotonic"), 3)
         answer["busy"] = self._busy()
-        for name in ("threads", "tasks", "processes", "connections", "files"):
+        for name in ("threads", "tasks", "processes", "connections"):
             answer[name] = getattr(self._background, name)()
+        shell = self._agent.shell
+        answer["files"] = self._background.files(dict(shell.user_ns) if shell is not None else {})
         answer["losses"] = answer["losses"] + self.background_losses()
         return answer
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 from jupyter_pause import inventory as package
 from jupyter_pause.inventory import build_inventory, estimate
 from jupyter_pause.inventory.connections import read_process
+from jupyter_pause.inventory.reasons import REASONS
 from jupyter_pause.journal import LARGE, Journal
 
 PROGRAM = """
@@ -112,8 +114,8 @@ async def test_what_the_kernel_itself_lists_counts(tmp_path: Path, program: Prog
         return {"name": name, "kind": "x", "bytes": None, "complete": True, "fate": "lost", "reason": "r", **more}
 
     reply = {
-        "variables": [row("lines", type="TextIOWrapper", fate="rebuilt", details={"path": str(program.file)})],
-        "files": [row(str(program.file), fate="unknown")],
+        "variables": [],
+        "files": [row(str(program.file), fate="rebuilt", details={"variable": "lines"})],
         "connections": [row("10.0.0.1:443")],
         "processes": [row("python", details={"pid": program.child})],
         "threads": [row("worker")],
@@ -216,6 +218,11 @@ async def test_estimates_say_whether_they_were_measured(tmp_path: Path) -> None:
         10.0,
     )
     journal.close()
+
+
+def test_the_frontend_has_a_sentence_for_every_reason() -> None:
+    source = (Path(__file__).parents[2] / "src" / "reasons.ts").read_text(encoding="utf-8")
+    assert set(REASONS) <= set(re.findall(r"case '(\w+)':", source))
 
 
 def test_assumed_estimates_grow_with_the_size() -> None:

@@ -124,7 +124,8 @@ def test_threads_tasks_children_connections_and_files(kernel: LiveKernel) -> Non
         "child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)\n"
         "listener = socket.create_server(('127.0.0.1', 0))\n"
         "client = socket.create_connection(listener.getsockname())\n"
-        "stream = open('/etc/hostname')\n"
+        "import io, os\nstream = open('/etc/hostname')\nbare = os.open('/etc/passwd', os.O_RDONLY)\n"
+        "text = io.TextIOWrapper(io.BytesIO())\n"
         "None"
     )
     port = int(kernel.value("listener.getsockname()[1]"))
@@ -136,7 +137,8 @@ def test_threads_tasks_children_connections_and_files(kernel: LiveKernel) -> Non
     assert children[0]["bytes"] > 0
     names = {item["name"] for item in answer["connections"]}
     assert names == {f"listening on 127.0.0.1:{port}", f"127.0.0.1:{port}"}
-    assert [item["name"] for item in answer["files"]] == ["/etc/hostname"]
+    files = {item["name"]: (item["fate"], item["details"].get("variable")) for item in answer["files"]}
+    assert files == {"/etc/hostname": ("rebuilt", "stream"), "/etc/passwd": ("unknown", None)}
     lost = {loss["name"] for loss in answer["losses"]}
     assert {"collector", "poller (poll)"} <= lost
     kernel.execute("child.kill(); child.wait()")
