@@ -217,7 +217,7 @@ class PauseRun:
             bytes=manifest.bytes,
             seconds=round(pauser.clock.monotonic() - began, 3),
             rss_before=released.rss_before,
-            process_gone=True,
+            process_gone=released.gone,
         )
 
     async def _put_back(self) -> None:
