@@ -51,12 +51,6 @@ def write_private(path: str, value: dict[str, Any], sync: bool = True) -> None:
         raise
 
 
-def read_secret(path: str) -> bytes:
-    """The key that signs checkpoints (bytes). Raises OSError or ValueError."""
-    with open(path, "rb") as stream:
-        return bytes.fromhex(stream.read(4096).decode("ascii").strip())
-
-
 class KernelFiles:
     """The kernel file and the load file that belong to one connection file."""
 

@@ -67,7 +67,7 @@ def _load(agent: Agent, request: dict[str, Any]) -> dict[str, Any]:
     if agent.shell is None:
         raise LoadError("not_ipython", "This kernel is not an IPython kernel, so no variables can be put back.")
     agent.register_cloudpickle()
-    from . import revive
+    from . import layout, revive
 
     skip_env = agent.files.server().get("skip_env")
     losses: list[dict[str, Any]] = []
@@ -76,7 +76,7 @@ def _load(agent: Agent, request: dict[str, Any]) -> dict[str, Any]:
         losses.extend(interpreter.apply_before(agent.shell, state, skip_env))
 
     result: dict[str, Any] = revive.load(
-        request["checkpoint"], agent.shell.user_ns, secret=files.read_secret(request["secret_file"]), prepare=prepare
+        request["checkpoint"], agent.shell.user_ns, secret=layout.read_secret(request["secret_file"]), prepare=prepare
     )
     if result.get("status") != "ok":
         raise LoadError(result.get("code") or "load_failed", result.get("message") or "The checkpoint did not load.")

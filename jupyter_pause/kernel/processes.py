@@ -12,16 +12,26 @@ from typing import Any
 TOLERANCE = 2.0
 
 
-def start_time(pid: int) -> float | None:
-    """When a process started, in seconds since the epoch (UTC), or None where the system does not tell."""
+def start_ticks(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot, or None. Setting the clock does not change it."""
     if not sys.platform.startswith("linux"):
         return None
     try:
         with open("/proc/{}/stat".format(pid), "rb") as stream:
-            ticks = int(stream.read().rpartition(b")")[2].split()[19])
+            return int(stream.read().rpartition(b")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def start_time(pid: int) -> float | None:
+    """When a process started, in seconds since the epoch (UTC), or None where the system does not tell."""
+    ticks = start_ticks(pid)
+    if ticks is None:
+        return None
+    try:
         with open("/proc/stat", "rb") as stream:
             booted = next(int(line.split()[1]) for line in stream if line.startswith(b"btime "))
-    except (OSError, ValueError, IndexError, StopIteration):
+    except (OSError, ValueError, StopIteration):
         return None
     return booted + ticks / os.sysconf("SC_CLK_TCK")
 

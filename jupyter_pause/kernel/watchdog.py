@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import sys
 import threading
 import time
@@ -43,6 +44,7 @@ class Watchdog:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._server = _identity(agent.files.server())
+        self._ticks: int | None = None
         self._missing_since: float | None = None
         self._retry = FIRST_RETRY
         self._not_before = 0.0
@@ -56,7 +58,9 @@ class Watchdog:
             try:
                 self.look(time.monotonic())
             except Exception as error:
-                self._agent.problems.append("watchdog: {}: {}".format(type(error).__name__, error))
+                problem = "watchdog: {}: {}".format(type(error).__name__, error)
+                if problem not in self._agent.problems:
+                    self._agent.problems.append(problem)
                 self._put_off()
 
     def look(self, now: float) -> None:
@@ -65,8 +69,7 @@ class Watchdog:
         if not facts:
             return  # the session was shut down or handed over: its files are gone, and so is our job
         self._notice_adoption(facts)
-        server = facts.get("server") or {}
-        if processes.alive(server.get("pid"), server.get("start_time")):
+        if self._is_alive(facts):
             self._missing_since = None
             self._retry, self._not_before = FIRST_RETRY, 0.0
             return
@@ -83,9 +86,22 @@ class Watchdog:
         """A hold that a dead server asked for ends when another one takes over."""
         identity = _identity(facts)
         if identity != self._server:
-            self._server = identity
+            self._server, self._ticks = identity, None
             if self._agent.gate.held:
                 self._agent.saver.unhold()
+
+    def _is_alive(self, facts: dict[str, Any]) -> bool:
+        """Whether the server that the kernel file names still lives.
+
+        Once it was seen alive it is known by its ticks since boot: times since the epoch move when the clock is set.
+        """
+        pid, started = _identity(facts)
+        if self._ticks is not None:
+            return processes.alive(pid) and processes.start_ticks(pid) == self._ticks
+        alive = processes.alive(pid, started)
+        if alive:
+            self._ticks = processes.start_ticks(pid)
+        return alive
 
     def _put_off(self) -> None:
         self._not_before = time.monotonic() + self._retry
@@ -96,7 +112,7 @@ class Watchdog:
         root = facts["checkpoint_dir"]
         checkpoint = secrets.token_hex(16)
         staging = os.path.join(root, "staging", checkpoint)
-        os.makedirs(staging, mode=0o700)
+        layout.make_private_dir(staging)
         files.write_private(os.path.join(staging, "request.json"), self._request(facts, checkpoint))
         result = self._capture(staging)
         if result.get("status") != "ok":
@@ -106,18 +122,30 @@ class Watchdog:
             _remove(staging)
             self._agent.saver.unhold()
             return True
+        final = os.path.join(root, "checkpoints", checkpoint)
         try:
-            self._commit(facts, root, staging, checkpoint)
+            layout.make_private_dir(os.path.dirname(final))
+            layout.commit(staging, final, layout.read_secret(facts["secret_file"]))
+            if not self._came_back():
+                record_orphan(root, str(self._agent.files.kernel_id), checkpoint)
+                _exit()
         except BaseException:
-            _remove(staging)
-            self._agent.saver.unhold()
+            self._undo(staging, final)
             raise
-        _exit()
+        self._undo(staging, final)
         return True
 
+    def _undo(self, staging: str, final: str) -> None:
+        """The kernel runs on: a checkpoint of it that nobody knows of would only fill the disk."""
+        _remove(staging)
+        _remove(final)
+        self._agent.saver.unhold()
+
     def _came_back(self) -> bool:
-        server = self._agent.files.server().get("server") or {}
-        return processes.alive(server.get("pid"), server.get("start_time"))
+        """Whether a server has taken over meanwhile."""
+        facts = self._agent.files.server()
+        self._notice_adoption(facts)
+        return self._is_alive(facts)
 
     def _request(self, facts: dict[str, Any], checkpoint: str) -> dict[str, Any]:
         session = facts.get("session") or {}
@@ -140,12 +168,6 @@ class Watchdog:
         while not ended.wait(1.0):
             continue
         return files.read_private(os.path.join(staging, "result.json"))
-
-    def _commit(self, facts: dict[str, Any], root: str, staging: str, checkpoint: str) -> None:
-        final = os.path.join(root, "checkpoints", checkpoint)
-        os.makedirs(os.path.dirname(final), mode=0o700, exist_ok=True)
-        layout.commit(staging, final, files.read_secret(facts["secret_file"]))
-        record_orphan(root, str(self._agent.files.kernel_id), checkpoint)
 
 
 def record_orphan(root: str, kernel_id: str, checkpoint: str) -> None:
@@ -176,10 +198,16 @@ def _remove(folder: str) -> None:
 
 
 def _exit() -> None:
+    """End this process and its children, which were named as lost."""
     for stream in (sys.__stdout__, sys.__stderr__):
         try:
             if stream is not None:
                 stream.flush()
         except Exception:
             continue
+    if os.name == "posix" and os.getpgrp() == os.getpid():
+        try:  # this process gets the signal as well, and ends by it or by the next line
+            os.killpg(os.getpid(), signal.SIGTERM)
+        except OSError:
+            pass
     os._exit(0)

@@ -59,8 +59,15 @@ class LiveKernel:
     """One kernel id in its own folders; its process may be ended and started again."""
 
     def __init__(
-        self, base: Path, python: str, *, command: list[str] | None = None, env: dict[str, str] | None = None
+        self,
+        base: Path,
+        python: str,
+        *,
+        command: list[str] | None = None,
+        env: dict[str, str] | None = None,
+        transport: str = "tcp",
     ) -> None:
+        self._transport = transport
         self.id = str(uuid.uuid4())
         self.python = python
         self.root = base / "pause"
@@ -131,7 +138,9 @@ class LiveKernel:
     def start(self, *, wait: bool = True) -> LiveKernel:
         """Start the process and connect; with `wait` until it answers."""
         if self.manager is None:
-            self.manager = KernelManager(connection_file=str(self.runtime / f"kernel-{self.id}.json"))
+            self.manager = KernelManager(
+                connection_file=str(self.runtime / f"kernel-{self.id}.json"), transport=self._transport
+            )
             argv = [self.python, *self._command, "-f", "{connection_file}"]
             self.manager._kernel_spec = KernelSpec(argv=argv, language="python", display_name="test")
         env = {**os.environ, "IPYTHONDIR": str(self.runtime / "ipython"), **self._env}

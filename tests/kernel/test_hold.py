@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 
 from .livekernel import LiveKernel, until
 
@@ -80,3 +81,42 @@ def test_interrupt_while_held_changes_nothing(kernel: LiveKernel) -> None:
     assert kernel.execute("1").status == "aborted"
     kernel.control(op="unhold")
     assert kernel.execute("1").status == "ok"
+
+
+def test_a_cell_in_a_subshell_is_waited_for_and_later_ones_are_aborted(kernel: LiveKernel) -> None:
+    """ipykernel 7 runs subshells on threads of their own: what they change must be in the capture."""
+    assert "kernel subshells" in kernel.client.kernel_info(reply=True, timeout=60)["content"]["supported_features"]
+    created = kernel.client.session.msg("create_subshell_request", {})
+    kernel.client.control_channel.send(created)
+    subshell = kernel.client.get_control_msg(timeout=60)["content"]["subshell_id"]
+    go = kernel.runtime / "go"
+
+    def send(code: str) -> str:
+        content = {"code": code, "silent": False, "store_history": False, "user_expressions": {}, "allow_stdin": False}
+        message = kernel.client.session.msg("execute_request", content)
+        message["header"]["subshell_id"] = subshell
+        kernel.client.shell_channel.send(message)
+        return str(message["header"]["msg_id"])
+
+    running = send(f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\nlate = 'done'")
+    until(lambda: kernel.control(op="status")["busy"], "the subshell's cell runs")
+    staging = kernel.new_staging()
+    kernel.request_capture(staging)
+    until(lambda: kernel.control(op="status")["capturing"], "the capture waits")
+    queued = send("late = 'overwritten'")
+    assert not (staging / "result.json").exists()
+    go.touch()
+    assert kernel.answer(running).status == "ok"
+    assert kernel.answer(queued).status == "aborted"
+    assert kernel.result(staging)["status"] == "ok"
+    kernel.control(op="unhold")
+    assert kernel.value("late") == "'done'"
+
+
+def test_over_ipc(new_kernel: Callable[..., LiveKernel]) -> None:
+    kernel = new_kernel(transport="ipc")
+    kernel.write_kernel_file()
+    kernel.start()
+    kernel.execute("x = 1")
+    assert kernel.resume(kernel.save())["outcome"] == "restored"
+    assert kernel.execute("x").text == "1"

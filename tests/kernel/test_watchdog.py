@@ -102,6 +102,44 @@ def test_a_running_cell_is_waited_for(watched: LiveKernel, server: Popen[bytes],
     assert "late" in names
 
 
+def test_children_end_with_an_orphan(watched: LiveKernel, server: Popen[bytes]) -> None:
+    watched.execute(
+        "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)"
+    )
+    child = int(watched.value("child.pid"))
+    started = processes.start_time(child)
+    server.kill()
+    server.wait()
+    until(lambda: not watched.running, "the orphan ended")
+    until(lambda: not processes.alive(child, started), "its child ended")
+
+
+def test_a_record_that_cannot_be_written_leaves_no_stray_checkpoint(watched: LiveKernel, server: Popen[bytes]) -> None:
+    watched.execute("x = 1")
+    watched.session_file.unlink()
+    server.kill()
+    server.wait()
+    until(lambda: watched.control(op="status")["problems"], "the failure was noted")
+    until(lambda: not watched.control(op="status")["held"], "cells run again")
+    assert watched.execute("x").text == "1"
+    assert list((watched.root / "checkpoints").iterdir()) == []
+    assert list((watched.root / "staging").iterdir()) == []
+
+
+def test_a_set_clock_does_not_make_an_orphan(watched: LiveKernel, server: Popen[bytes]) -> None:
+    """The start time of a process moves with the clock, its ticks since boot do not."""
+    watched.execute(
+        "import sys\nprocesses = sys.modules['jupyter_pause_kernel.processes']\n"
+        "looks, original = [], processes.alive\n"
+        "def alive(pid, started=None):\n    looks.append(1)\n    return original(pid, started and started - 3600)\n"
+        "processes.alive = alive"
+    )
+    until(lambda: int(watched.value("len(looks)")) > 10, "several looks")
+    assert watched.control(op="status")["capturing"] is False
+    assert watched.running
+    assert list((watched.root / "checkpoints").iterdir()) == []
+
+
 def test_losses_do_not_stop_an_orphan(watched: LiveKernel, server: Popen[bytes]) -> None:
     watched.execute("gen = (n for n in range(3)); keep = 1")
     server.kill()
