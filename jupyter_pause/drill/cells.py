@@ -25,7 +25,7 @@ token = secrets.token_hex(32)
 random.seed(token)
 if numpy is None:
     large = bytearray(os.urandom({size}))
-    view = memoryview(large)[: {size} // 2]
+    view = large
 else:
     large = numpy.random.default_rng(secrets.randbits(64)).integers(0, 256, {size}, dtype="uint8")
     view = large[: {size} // 2]
@@ -123,6 +123,7 @@ def _drill_probe():
     look("generator", generator)
     found["pid"] = {"value": os.getpid()}
     found["python"] = {"value": "%d.%d.%d" % sys.version_info[:3]}
+    found["numpy"] = {"value": getattr(sys.modules.get("numpy"), "__version__", None)}
     return json.dumps(found)
 """
 PROBE_EXPRESSION = "globals().pop('_drill_probe')()"
@@ -131,7 +132,7 @@ PROBE_EXPRESSION = "globals().pop('_drill_probe')()"
 PROMISES = {
     "token": "the random token is back (only its SHA-256 was noted outside)",
     "array": "the large array is back, byte for byte (SHA-256)",
-    "aliases": "the view still shares its memory with the array",
+    "aliases": "two views of the array still share its memory",
     "instance": "the instance is back, of the class defined in the notebook",
     "function": "the function is back and sees the notebook's variables",
     "sharing": "two variables still share one list",

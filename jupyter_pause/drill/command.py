@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .report import Check, Report
 
 #: Named in the report: what a drill after an upgrade is about.
-PACKAGES = ("jupyter-pause", "jupyterlab", "jupyter_server", "jupyter_client", "ipykernel", "numpy")
+PACKAGES = ("jupyter-pause", "jupyterlab", "jupyter_server", "jupyter_client", "ipykernel")
 
 
 def drill(options: argparse.Namespace, output: Output) -> int:

@@ -143,7 +143,7 @@ class Drill:
         with self._check("notebook", PROMISES["notebook"]) as check:
             self._session = self._server.open_notebook(NOTEBOOK, self._options.kernel)
             self._connect()
-            check.detail = f"kernel {self.kernel_id[:8]}"
+            check.detail = f"kernel {self._options.kernel}, id {self.kernel_id[:8]}"
 
     @property
     def kernel_id(self) -> str:
@@ -187,7 +187,8 @@ class Drill:
             if held < self._options.size:
                 raise BrokenError(f"the kernel holds {size(held)}, less than the array of {size(self._options.size)}")
             check.measured = {"rss": held, "pid": pid}
-            self._report.versions["python"] = str(found["python"]["value"])
+            self._report.versions["kernel's Python"] = str(found["python"]["value"])
+            self._report.versions["kernel's numpy"] = str(found["numpy"]["value"] or "none")
             check.detail = f"process {pid} holds {size(held)}"
         return found
 

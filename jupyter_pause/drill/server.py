@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from jupyter_core.paths import jupyter_data_dir
 
 from jupyter_pause.cli_server import ApiCallError, NoServerError, Server, ServerInfo
 
@@ -69,6 +70,8 @@ class DrillServer:
             "JUPYTER_DATA_DIR": str(self.data),
             "JUPYTER_RUNTIME_DIR": str(self.runtime),
             "JUPYTER_NO_CONFIG": "1",
+            # Kernels that the person installed are still found.
+            "JUPYTER_PATH": os.pathsep.join(filter(None, (os.environ.get("JUPYTER_PATH"), jupyter_data_dir()))),
             "IPYTHONDIR": str(self.base / "ipython"),
             # Both because a killed server cannot remove what it made there; we do.
             "TMPDIR": str(self.base / "t"),

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -59,11 +61,21 @@ def test_every_promise_holds(nobody: CommandLine, tmp_path: Path) -> None:
     assert len(suite.findall("testcase")) == len(planned())
 
 
-def test_the_report_is_readable_and_the_folder_can_be_kept(nobody: CommandLine) -> None:
-    done = nobody("drill", "--keep", "--size", "8")
+def test_a_kernel_of_ones_own_without_numpy_and_the_folder_kept(nobody: CommandLine, tmp_path: Path) -> None:
+    spec = Path(nobody.env["JUPYTER_DATA_DIR"]) / "kernels" / "mine" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "numpy.py").write_text("raise ImportError('not in this environment')\n")
+    env = {"PYTHONPATH": str(hidden)}
+    spec.write_text(json.dumps({"argv": argv, "display_name": "Mine", "language": "python", "env": env}))
+    done = nobody("drill", "--keep", "--size", "8", "--kernel", "mine")
     assert done.code == 0, done
     assert "All " in done.out
     assert "jupyter_server" in done.out
+    assert "kernel mine" in done.out
+    assert "kernel's numpy none" in done.out
     (folder,) = [
         line.partition(": ")[2] for line in done.out.splitlines() if line.startswith("The folder of the drill")
     ]

@@ -79,7 +79,14 @@ def test_json_fits_the_contract(server: ServerProcess, line: CommandLine) -> Non
     assert TOKEN not in str(status)
     fits(status["state"], "ServerState")
     preview = line("now", "--preview", "--json").json
-    fits(preview["preview"][0], "Inventory")
+    (found,) = preview["preview"]
+    fits(found, "Inventory")
+    assert found["complete"]
+    assert [(item["name"], item["fate"]) for item in found["ram"]] == [("x", "in checkpoint")]
+    assert found["processes"][0]["bytes"] > 10_000_000
+    assert (found["connections"], found["losses"]) == ([], [])
+    assert found["checkpoint_place"]["writable"]
+    assert found["estimate"]["basis"] == "assumed"
     paused = line("now", kernel, "--json").json
     assert paused["ok"]
     fits(paused["operation"], "Operation")
@@ -90,6 +97,8 @@ def test_json_fits_the_contract(server: ServerProcess, line: CommandLine) -> Non
     shown = line("show", listed["checkpoints"][0]["id"], "--json").json
     fits(shown["checkpoint"], "Checkpoint")
     resumed = line("resume", "a.ipynb", "--json").json
+    again = line("now", "--preview", "--json").json["preview"][0]
+    assert again["estimate"]["basis"] == "measured"
     assert resumed["operation"]["outcome"] == "restored"
     fits(resumed["kernels"][0], "KernelRow")
 
