@@ -748,6 +748,9 @@ class Pauser:
 
     async def adopted_live(self, kernel_id: str) -> None:
         """A live kernel was taken over from a server that is gone; a pause that it was in the middle of is off."""
+        if await self._really_busy(kernel_id):
+            # Jupyter Server starts from "idle"; its culler would end a cell that runs long without printing.
+            self.kernel_manager.get_kernel(kernel_id).execution_state = "busy"
         if await self._let_go(kernel_id, self.settings.adoption_timeout):
             self.announce()
             return

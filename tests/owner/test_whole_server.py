@@ -56,3 +56,25 @@ def test_looking_at_a_kernel_is_no_activity_and_does_not_call_it_idle(server: Se
         until(lambda: model()["execution_state"] == "busy", "busy")
         server.api("GET", f"inventory?kernel={kernel}")
         assert model()["execution_state"] == "busy"
+
+
+def test_adopted_kernel_that_runs_a_cell_is_busy_until_the_cell_ends(server: ServerProcess, tmp_path: Path) -> None:
+    kernel = server.notebook("a.ipynb")["kernel"]["id"]
+    go, began = tmp_path / "go", tmp_path / "began"
+    with server.client(kernel) as client:
+        wait = f"while not os.path.exists({str(go)!r}): time.sleep(0.05)"
+        code = f"import os, time\nopen({str(began)!r}, 'w').close()\n{wait}"
+        client.execute(code)
+        until(began.exists, "the cell runs")
+        server.kill()
+        server.start()
+
+        def state() -> str:
+            found: str = server.get(f"api/kernels/{kernel}")["execution_state"]
+            return found
+
+        assert state() == "busy"
+        server.api("GET", f"inventory?kernel={kernel}")
+        assert state() == "busy"
+        go.touch()
+        until(lambda: state() == "idle", "idle again")
