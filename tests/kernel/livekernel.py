@@ -20,8 +20,9 @@ from queue import Empty
 from typing import Any
 
 import cloudpickle
-from jupyter_client import BlockingKernelClient, KernelManager
+from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import KernelManager
 
 import jupyter_pause.kernel
 from jupyter_pause.kernel import layout, processes

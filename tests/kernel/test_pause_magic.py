@@ -10,7 +10,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from jupyter_client import BlockingKernelClient
+from jupyter_client.blocking import BlockingKernelClient
 
 from .livekernel import Door, LiveKernel, until
 
