@@ -21,6 +21,7 @@ CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 Command = Sequence[str | Path]
 
 _print_lock = threading.Lock()
+_running: set[subprocess.Popen[str]] = set()
 
 
 class Failed(Exception):
@@ -148,6 +149,7 @@ class Part:
             errors="replace",
             start_new_session=True,
         )
+        _running.add(process)
         timer = threading.Timer(limit, _end_group, [process])
         timer.start()
         lines: list[str] = []
@@ -162,6 +164,7 @@ class Part:
             timer.cancel()
             if process.poll() is None:
                 _end_group(process)
+            _running.discard(process)
 
     def _write(self, text: str) -> None:
         assert self._file is not None
@@ -171,6 +174,12 @@ class Part:
             with _print_lock:
                 sys.stdout.write(text)
                 sys.stdout.flush()
+
+
+def end_everything() -> None:
+    """End all commands that run now, and what they started: this run was told to stop."""
+    for process in list(_running):
+        _end_group(process)
 
 
 def _end_group(process: subprocess.Popen[str]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ from collections.abc import Callable
 
 import parts
 import setup
-from console import Failed, Missing, Part, say
+from console import Failed, Missing, Part, end_everything, say
 from parts import Machine
 
 Work = Callable[[Machine, Part], None]
@@ -100,6 +101,10 @@ class Run:
         return not failed
 
 
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def main() -> int:
     """Parse, run, clean up."""
     parser = argparse.ArgumentParser(
@@ -116,6 +121,7 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))} (there are {', '.join(PARTS)})")
+    signal.signal(signal.SIGTERM, _stop)
     begin = time.monotonic()
     machine = Machine(setup.work_folder(), options.full, options.pytest)
     run = Run(machine, options.parts or list(PARTS))
@@ -125,6 +131,10 @@ def main() -> int:
         setup.forget_old_entries()
         say(f"\nall in all {time.monotonic() - begin:.0f} s")
         return 0 if run.summary() else 1
+    except KeyboardInterrupt:
+        end_everything()
+        say("interrupted")
+        return 130
     finally:
         if options.keep:
             say(f"logs and reports: {machine.work}")
