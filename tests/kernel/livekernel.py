@@ -84,6 +84,8 @@ class LiveKernel:
         if not self.secret_file.exists():
             self._write(self.secret_file, secrets.token_hex(64).encode())
         self.session_file = self.root / "sessions" / self.id / "session.json"
+        # With a record a kernel whose test run was killed ends by itself, as an orphan.
+        self._write(self.session_file, json.dumps({"kernel_id": self.id, "state": "running"}).encode())
         self._command = command or [str(KERNEL_FOLDER / "bootstrap.py")]
         self._env = env or {}
         self.manager: Any = None
