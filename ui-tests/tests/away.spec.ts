@@ -28,6 +28,8 @@ test('S30: after a long break autosave goes on, and what was typed reaches the d
   await ui.pause();
   await notebook.write(1, '# typed while it was paused');
   await until('it is saved', () => onDisk(server, 'while it was paused'));
+  // The answer must be back too: JupyterLab rightly asks about a file that changed without its knowing.
+  await expect(page.locator('.lm-TabBar-tab.jp-mod-dirty')).toHaveCount(0);
 
   await server.stop();
   await notebook.write(1, '# typed while the server was away');
