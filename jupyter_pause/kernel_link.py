@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #: A Unix socket's path may be about 100 bytes long (`sun_path` in unix(7) is 108 with its end).
 LONGEST_SOCKET_PATH = 100
 LONGEST_LINE = 65536
+FOLDER_PREFIX = "jpause-"
 
 
 class KernelLink:
@@ -46,7 +47,7 @@ class KernelLink:
         for base in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):  # noqa: S108
             if not base or not os.access(base, os.W_OK):
                 continue
-            folder = Path(tempfile.mkdtemp(prefix="jpause-", dir=base))
+            folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=base))
             if len(os.fsencode(folder / "s")) < LONGEST_SOCKET_PATH:
                 return folder / "s"
             folder.rmdir()
@@ -56,6 +57,7 @@ class KernelLink:
         """Begin to listen."""
         if self.path is None:
             return
+        await asyncio.to_thread(remove_stale_folders, self.path.parent.parent)
         before = os.umask(0o177)  # before bind: the socket is never open to others, not even for a moment
         try:
             listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -137,6 +139,20 @@ class KernelLink:
         ids = [str(i) for i in request.get("messages") or []][:10000]
         self._pauser.remember_aborted(str(request.get("kernel_id")), ids)
         return {}
+
+
+def remove_stale_folders(base: Path) -> None:
+    """Remove what servers left that were killed: folders of ours whose socket nobody listens on any more. Blocks."""
+    for folder in base.glob(FOLDER_PREFIX + "*"):
+        try:
+            if folder.is_symlink() or folder.stat().st_uid != os.geteuid() or not (folder / "s").is_socket():
+                continue  # also a server that has made its folder and is about to listen
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                probe.connect(str(folder / "s"))
+        except ConnectionRefusedError:
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue
 
 
 def _same_user(writer: asyncio.StreamWriter) -> bool:
