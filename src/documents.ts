@@ -5,6 +5,7 @@
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
+import type { Contents } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { Widget } from '@lumino/widgets';
@@ -23,6 +24,7 @@ export class DocumentSaver implements IDisposable {
   constructor(options: DocumentSaver.IOptions) {
     this._manager = options.manager;
     this._shell = options.shell;
+    this._contents = options.contents;
     this._manager.documentsRequested.connect(this._onRequest, this);
   }
 
@@ -52,7 +54,7 @@ export class DocumentSaver implements IDisposable {
     const documents = await Promise.all(
       Array.from(contexts, async context => ({
         path: context.localPath,
-        saved: await save(context, request.timeout * 900)
+        saved: await save(context, this._contents, request.timeout * 900)
       }))
     );
     const body: DocumentsSaved = {
@@ -70,6 +72,7 @@ export class DocumentSaver implements IDisposable {
 
   private readonly _manager: IPauseManager;
   private readonly _shell: JupyterFrontEnd.IShell;
+  private readonly _contents: Contents.IManager;
   private readonly _client = UUID.uuid4();
   private _isDisposed = false;
 }
@@ -87,6 +90,9 @@ export namespace DocumentSaver {
 
     /** Where the documents are. */
     shell: JupyterFrontEnd.IShell;
+
+    /** Tells whether a file is still the one that this tab knows. */
+    contents: Contents.IManager;
   }
 }
 
@@ -103,11 +109,15 @@ export function documentContextOf(
 /**
  * Save a document if it is dirty.
  *
+ * All tabs are asked at once. Two that have the same file open go one after the other, and the second leaves a file
+ * alone that the first has just written: else JupyterLab would ask there what to do about a changed file.
+ *
  * @param limit - milliseconds after which an answer would come too late.
  * @returns whether what the person sees is on disk.
  */
 export async function save(
   context: DocumentRegistry.Context,
+  contents: Contents.IManager,
   limit: number
 ): Promise<boolean> {
   if (!context.isReady || context.model.readOnly) {
@@ -122,7 +132,13 @@ export async function save(
   });
   try {
     return await Promise.race([
-      context.save().then(() => !context.model.dirty),
+      Private.oneTabAtATime(context.path, async () => {
+        if (await Private.isNewerOnDisk(context, contents)) {
+          return false;
+        }
+        await context.save();
+        return !context.model.dirty;
+      }),
       late
     ]);
   } catch (error) {
@@ -130,5 +146,40 @@ export async function save(
     return false;
   } finally {
     window.clearTimeout(timer);
+  }
+}
+
+/**
+ * A namespace for private functions.
+ */
+namespace Private {
+  /** JupyterLab's own tolerance (milliseconds) before it calls a file changed. */
+  const MARGIN = 500;
+
+  /** Run `work` while no other tab of this browser does so for the same file, where the browser can tell. */
+  export async function oneTabAtATime(
+    path: string,
+    work: () => Promise<boolean>
+  ): Promise<boolean> {
+    // Only pages on localhost or over https have locks.
+    const locks = (navigator as { locks?: LockManager }).locks;
+    return locks
+      ? await locks.request(`jupyter-pause:save:${path}`, work)
+      : work();
+  }
+
+  /** Whether somebody else wrote the file since this tab read or wrote it. */
+  export async function isNewerOnDisk(
+    context: DocumentRegistry.Context,
+    contents: Contents.IManager
+  ): Promise<boolean> {
+    const known = context.contentsModel;
+    if (!known) {
+      return false;
+    }
+    const disk = await contents.get(context.path, { content: false });
+    return (
+      Date.parse(disk.last_modified) - Date.parse(known.last_modified) > MARGIN
+    );
   }
 }

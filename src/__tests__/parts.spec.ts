@@ -5,7 +5,7 @@
 
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
-import type { Kernel } from '@jupyterlab/services';
+import type { Contents, Kernel } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
@@ -124,9 +124,15 @@ describe('save', () => {
       ...changes
     }) as unknown as DocumentRegistry.Context;
 
+  /** A disk on which the file was written at that time. */
+  const disk = (modified = '2026-11-30T10:00:00Z') =>
+    ({
+      get: async () => ({ last_modified: modified })
+    }) as unknown as Contents.IManager;
+
   it('needs no write when nothing was typed', async () => {
     const clean = { model: { dirty: false, readOnly: false } };
-    expect(await save(context(clean), 1000)).toBe(true);
+    expect(await save(context(clean), disk(), 1000)).toBe(true);
   });
 
   it('writes what was typed', async () => {
@@ -137,17 +143,33 @@ describe('save', () => {
         model.dirty = false;
       }
     });
-    expect(await save(dirty, 1000)).toBe(true);
+    expect(await save(dirty, disk(), 1000)).toBe(true);
+  });
+
+  it('leaves a file alone that another tab has just written', async () => {
+    const known = { last_modified: '2026-11-30T10:00:00Z' };
+    let saves = 0;
+    const mine = context({
+      model: { dirty: true, readOnly: false },
+      contentsModel: known,
+      save: async () => {
+        saves += 1;
+      }
+    });
+    expect(await save(mine, disk('2026-11-30T10:00:02Z'), 1000)).toBe(false);
+    expect(saves).toBe(0);
+    await save(mine, disk('2026-11-30T10:00:00Z'), 1000);
+    expect(saves).toBe(1);
   });
 
   it('says so when it fails, is late, or may not write', async () => {
     const error = jest.spyOn(console, 'error').mockImplementation(() => {});
     const failing = { save: () => Promise.reject(new Error('disk full')) };
-    expect(await save(context(failing), 1000)).toBe(false);
+    expect(await save(context(failing), disk(), 1000)).toBe(false);
     const hanging = { save: () => new Promise(() => {}) };
-    expect(await save(context(hanging), 5)).toBe(false);
+    expect(await save(context(hanging), disk(), 5)).toBe(false);
     const locked = { model: { dirty: true, readOnly: true } };
-    expect(await save(context(locked), 1000)).toBe(false);
+    expect(await save(context(locked), disk(), 1000)).toBe(false);
     error.mockRestore();
   });
 });

@@ -120,7 +120,11 @@ export const documentsPlugin: JupyterFrontEndPlugin<void> = {
   autoStart: true,
   requires: [IPauseManager],
   activate: (app: JupyterFrontEnd, manager: IPauseManager): void => {
-    const saver = new DocumentSaver({ manager, shell: app.shell });
+    const saver = new DocumentSaver({
+      manager,
+      shell: app.shell,
+      contents: app.serviceManager.contents
+    });
     window.addEventListener('unload', () => saver.dispose());
   }
 };

@@ -12,7 +12,7 @@ from jupyter_pause.kernel_link import FOLDER_PREFIX, remove_stale_folders
 
 
 def test_folders_of_killed_servers_go_and_others_stay() -> None:
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # noqa: S108
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
         base = Path(name)
         for folder in ("dead", "alive", "new"):
             (base / (FOLDER_PREFIX + folder)).mkdir(mode=0o700)
