@@ -94,13 +94,14 @@ async def test_S04_without_its_checkpoint_a_kernel_is_never_called_restored(driv
 async def test_losses_found_after_a_busy_kernel_went_idle_are_asked(driver: Driver) -> None:
     kernel = await driver.notebook()
     await driver.run(kernel, "import time, os")
-    flag = driver.store.parent / "go"
-    message = driver.send(kernel, f"while not os.path.exists({str(flag)!r}): time.sleep(0.02)\ngen = (i for i in 'ab')")
+    flag, begun = driver.store.parent / "go", driver.store.parent / "begun"
+    code = f"open({str(begun)!r}, 'w').close()\nwhile not os.path.exists({str(flag)!r}): time.sleep(0.02)\n"
+    message = driver.send(kernel, code + "gen = (i for i in 'ab')")
 
     async def busy() -> bool:
-        return driver.serverapp.kernel_manager.get_kernel(kernel).execution_state == "busy"
+        return begun.exists()
 
-    await driver.until(busy, "the kernel is busy")
+    await driver.until(busy, "the cell runs")
     status, error = await driver.error(driver.post("pause", kernels=[kernel], when_busy="refuse"))
     assert (status, error["code"]) == (409, "kernel_busy")
     operation = (await driver.post("pause", kernels=[kernel]))["operation"]
