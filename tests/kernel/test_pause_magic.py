@@ -56,8 +56,11 @@ def test_the_cell_gets_its_reply_before_the_capture_begins(linked: LiveKernel, d
         f"        while not os.path.exists({str(go)!r}): time.sleep(0.01)\n        return (int, ())\nslow = Slow()"
     )
     staging = _prepare(linked, door)
-    pausing = linked.send("%pause --accept-loss")
+    sent = linked.runtime / "sent"
+    # The cell goes on once the next one is on its way: on a busy machine it could come after the capture began.
+    pausing = linked.send(f"while not os.path.exists({str(sent)!r}): time.sleep(0.01)\n%pause --accept-loss")
     queued = linked.send("1 + 1")
+    sent.touch()
     assert linked.answer(pausing).status == "ok"
     assert linked.answer(queued).status == "aborted"
     assert not (staging / "result.json").exists()
