@@ -29,6 +29,7 @@ Fate = Literal["kept", "in snapshot", "in checkpoint", "rebuilt", "lost", "outsi
 OperationKind = Literal["pause", "resume"]
 OperationState = Literal["running", "needs_decision", "done", "failed", "cancelled"]
 Scope = Literal["kernel", "workspace"]
+OwnerKind = Literal["local", "kubeflow", "notebook_v1", "jupyterhub", "sandbox", "statefulset"]
 OnLoss = Literal["refuse", "accept"]
 WhenBusy = Literal["wait", "refuse", "interrupt"]
 Cause = Literal["user", "magic", "idle", "orphaned", "exit"]
@@ -162,6 +163,7 @@ class Operation(Record):
 
     id: str
     kind: OperationKind
+    scope: Scope = "kernel"
     kernels: list[str]
     state: OperationState = "running"
     phase: Phase | None = None
@@ -244,6 +246,76 @@ class KernelRow(Record):
     aborted_cells: list[str] = Field(default_factory=list)
 
 
+class ResumeDoor(Record):
+    """How a workspace is brought back once its server is gone. Never holds a token."""
+
+    kind: Literal["kubeflow", "jupyterhub", "none"]
+    api: str | None = None
+    page: str | None = None
+    command: str
+
+
+class KernelProof(Record):
+    """What was compared inside one kernel after the workspace came back."""
+
+    kernel: str
+    path: str | None = None
+    mark: bool | None = None
+    compared: int = 0
+    mismatched: list[str] = Field(default_factory=list)
+    checkpoint: str | None = None
+
+
+class WorkspaceResumeReport(Record):
+    """How the last resume of the whole workspace ended."""
+
+    at: UTCTime
+    outcome: Outcome
+    via: Via | None = None
+    snapshot: str | None = None
+    server_mark: bool
+    confirmed: bool | None = None
+    kernels: list[KernelProof] = Field(default_factory=list)
+    paused_seconds: float | None = None
+    clock_drift_seconds: float | None = None
+    renewed: list[str] = Field(default_factory=list)
+    warnings: list[Reason] = Field(default_factory=list)
+
+
+class WorkspaceRow(Record):
+    """The whole pod, as its owner has it. `observed_at`: when the API server last confirmed it."""
+
+    namespace: str | None = None
+    name: str
+    state: State
+    phase: Phase | None = None
+    since: UTCTime
+    observed_at: UTCTime | None = None
+    stateful: bool | None = None
+    pod: str | None = None
+    snapshot: str | None = None
+    waiting: Reason | None = None
+    reason: Reason | None = None
+    warnings: list[Reason] = Field(default_factory=list)
+    operation: str | None = None
+    outcome: Outcome | None = None
+    last_resume: WorkspaceResumeReport | None = None
+    timeline: dict[str, UTCTime] = Field(default_factory=dict)
+    door: ResumeDoor
+
+
+class PodSnapshotRow(Record):
+    """One pod snapshot of this workspace (bytes where known)."""
+
+    id: str
+    created: UTCTime
+    ready: bool | None = None
+    bytes: int | None = None
+    next: bool = False
+    deleting_since: UTCTime | None = None
+    reason: Reason | None = None
+
+
 class ServerState(Record):
     """The answer of `GET state`."""
 
@@ -251,10 +323,11 @@ class ServerState(Record):
     state: State
     phase: Phase | None = None
     since: UTCTime
-    mode: Literal["local"] = "local"
+    mode: Literal["local", "cluster"] = "local"
     scope: Scope = "kernel"
     reason: Reason | None = None
-    owner: str = "local"
+    owner: OwnerKind = "local"
+    workspace: WorkspaceRow | None = None
     can_pause: bool
     blocked_by: list[Reason] = Field(default_factory=list)
     counts: dict[str, int] = Field(default_factory=dict)

@@ -56,6 +56,7 @@ export function state(
     scope: 'kernel',
     reason: null,
     owner: 'local',
+    workspace: null,
     can_pause: true,
     blocked_by: [],
     counts: {},
@@ -70,6 +71,7 @@ export function operation(changes: Partial<Operation> = {}): Operation {
   return {
     id: 'op1',
     kind: 'pause',
+    scope: 'kernel',
     kernels: ['k1'],
     state: 'running',
     phase: 'saving',

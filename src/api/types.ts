@@ -260,6 +260,8 @@ export interface components {
             id: string;
             /** @enum {string} */
             kind: "pause" | "resume";
+            /** @enum {string} */
+            scope: "kernel" | "workspace";
             kernels: string[];
             /** @enum {string} */
             state: "running" | "needs_decision" | "done" | "failed" | "cancelled";
@@ -350,11 +352,16 @@ export interface components {
             /** Format: date-time */
             since: string;
             /** @enum {string} */
-            mode: "local";
-            /** @enum {string} */
+            mode: "local" | "cluster";
+            /**
+             * @description What the pause button pauses: `workspace` when an owner can release the whole pod
+             * @enum {string}
+             */
             scope: "kernel" | "workspace";
             reason: components["schemas"]["Reason"] | null;
-            owner: string;
+            /** @enum {string} */
+            owner: "local" | "kubeflow" | "notebook_v1" | "jupyterhub" | "sandbox" | "statefulset";
+            workspace: components["schemas"]["WorkspaceRow"] | null;
             can_pause: boolean;
             blocked_by: components["schemas"]["Reason"][];
             counts: {
@@ -363,6 +370,92 @@ export interface components {
             kernels: components["schemas"]["KernelRow"][];
             operation: components["schemas"]["Operation"] | null;
             last_resume: components["schemas"]["ResumeReport"] | null;
+        };
+        /** @description How a workspace is brought back once its server is gone. Never holds a token. */
+        ResumeDoor: {
+            /** @enum {string} */
+            kind: "kubeflow" | "jupyterhub" | "none";
+            /** @description Path on the origin of the notebook tab */
+            api: string | null;
+            /** @description Path of the page that works after a reload */
+            page: string | null;
+            /** @description The command that does it from a laptop */
+            command: string;
+        };
+        /** @description The whole pod, as its owner has it */
+        WorkspaceRow: {
+            namespace: string | null;
+            name: string;
+            state: components["schemas"]["State"];
+            phase: components["schemas"]["Phase"] | null;
+            /** Format: date-time */
+            since: string;
+            /**
+             * Format: date-time
+             * @description When the API server last confirmed this; null never
+             */
+            observed_at: string | null;
+            /** @description Whether a pause makes a snapshot; null: not known */
+            stateful: boolean | null;
+            pod: string | null;
+            /** @description The snapshot that the next resume would use */
+            snapshot: string | null;
+            waiting: components["schemas"]["Reason"] | null;
+            reason: components["schemas"]["Reason"] | null;
+            /** @description True before the click; they do not stand in the way */
+            warnings: components["schemas"]["Reason"][];
+            operation: string | null;
+            outcome: components["schemas"]["Outcome"] | null;
+            last_resume: components["schemas"]["WorkspaceResumeReport"] | null;
+            /** @description Times of the cluster by step */
+            timeline: {
+                [key: string]: string;
+            };
+            door: components["schemas"]["ResumeDoor"];
+        };
+        /** @description What was compared inside one kernel after the workspace came back */
+        KernelProof: {
+            kernel: string;
+            path: string | null;
+            /** @description The mark in its memory is the one noted before; null: could not be asked */
+            mark: boolean | null;
+            compared: number;
+            mismatched: string[];
+            /** @description The kernel checkpoint that can be loaded instead */
+            checkpoint: string | null;
+        };
+        WorkspaceResumeReport: {
+            /** Format: date-time */
+            at: string;
+            outcome: components["schemas"]["Outcome"];
+            /** @enum {string|null} */
+            via: "snapshot" | "checkpoint" | null;
+            snapshot: string | null;
+            /** @description This very process wrote the intent before the pause */
+            server_mark: boolean;
+            /** @description The owner says that the pod was restored from that snapshot; null: it does not say */
+            confirmed: boolean | null;
+            kernels: components["schemas"]["KernelProof"][];
+            paused_seconds: number | null;
+            /** @description Wall clock minus the clock of the cluster */
+            clock_drift_seconds: number | null;
+            /** @description Names of token variables that were renewed */
+            renewed: string[];
+            warnings: components["schemas"]["Reason"][];
+        };
+        /** @description One pod snapshot of this workspace */
+        PodSnapshotRow: {
+            id: string;
+            /** Format: date-time */
+            created: string;
+            ready: boolean | null;
+            /** Format: int64 */
+            bytes: number | null;
+            /** @description The next resume would use it */
+            next: boolean;
+            /** Format: date-time */
+            deleting_since: string | null;
+            reason: components["schemas"]["Reason"] | null;
         };
         PauseRequest: {
             /** @description null: all kernels that can be paused */
