@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .cluster.sentences import CLUSTER_SENTENCES
 from .states import ApiError, Loss
 
 #: code -> (HTTP status, sentence). The frontend has its own, translated sentences for the same codes.
@@ -66,6 +67,14 @@ SENTENCES: dict[str, tuple[int, str]] = {
     "server_stopping": (503, "The server is shutting down."),
     "internal": (500, "Something went wrong inside jupyter-pause ({detail}). The kernel was left as it was."),
 }
+SENTENCES.update(CLUSTER_SENTENCES)
+
+
+class _OrUnknown(dict[str, str]):
+    """Values of a sentence; one that nobody gave reads `?`."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
 
 
 class PauseError(Exception):
@@ -86,11 +95,8 @@ class PauseError(Exception):
     def sentence(self) -> str:
         """One English sentence for logs and curl."""
         template = SENTENCES.get(self.code, (500, "Something went wrong (" + self.code + ")."))[1]
-        values = {"detail": "", "seconds": "?"} | {k: str(v) for k, v in self.params.items()}
-        try:
-            return template.format(**values).strip()
-        except KeyError:
-            return template
+        values = {"detail": ""} | {k: str(v) for k, v in self.params.items() if v is not None}
+        return template.format_map(_OrUnknown(values)).strip()
 
     def to_model(self) -> ApiError:
         """The error as the body that REST and operations show."""
