@@ -1,0 +1,301 @@
+/*
+ * Copyright (c) jupyter-pause contributors.
+ * Distributed under the terms of the Apache License 2.0.
+ */
+
+import type { IDoorEnvironment } from '..';
+import { DoorError, openDoor } from '..';
+import { viewOf } from '../kubeflow';
+
+const PAGE = 'https://hub.test/workspace/connect/ann/work/jl/lab/tree/a.ipynb';
+const API = '/workspaces/api/v1/workspaces/ann/work';
+
+/** What a backend answers, by method and path; anything else is a 404. */
+class Backend {
+  answers = new Map<string, () => Response | Error>();
+  calls: { key: string; init: RequestInit }[] = [];
+  opened: { url: string; closed: boolean }[] = [];
+  cookies = '';
+  popups = true;
+
+  readonly environment: IDoorEnvironment = {
+    fetch: (url, init = {}) => {
+      const key = `${init.method ?? 'GET'} ${url}`;
+      this.calls.push({ key, init });
+      const answer = this.answers.get(key)?.() ?? reply(404, {});
+      return answer instanceof Error
+        ? Promise.reject(answer)
+        : Promise.resolve(answer);
+    },
+    open: url => {
+      if (!this.popups) {
+        return null;
+      }
+      const opened = {
+        url,
+        closed: false,
+        close: () => {
+          opened.closed = true;
+        }
+      };
+      this.opened.push(opened);
+      return opened;
+    },
+    page: PAGE,
+    basePath: '/workspace/connect/ann/work/jl/',
+    cookies: () => this.cookies
+  };
+
+  /** The list that has the state. */
+  lists(item: object): void {
+    this.answers.set('GET /workspaces/api/v1/workspaces/ann', () =>
+      reply(200, { data: [{ name: 'other' }, { name: 'work', ...item }] })
+    );
+  }
+}
+
+/** jsdom has no `Response`; these are the parts of one that are read. */
+function reply(status: number, body: unknown, type = 'basic'): Response {
+  return {
+    status,
+    ok: status >= 200 && status < 300,
+    type,
+    text: () =>
+      Promise.resolve(typeof body === 'string' ? body : JSON.stringify(body))
+  } as Response;
+}
+
+async function codeOf(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+  } catch (error) {
+    return error instanceof DoorError ? error.code : String(error);
+  }
+  return 'no error';
+}
+
+describe('Kubeflow', () => {
+  let backend: Backend;
+  const open = (api: string | null = API) =>
+    openDoor(
+      { kind: 'kubeflow', api, page: null, command: 'jupyter pause resume' },
+      backend.environment
+    );
+
+  beforeEach(() => {
+    backend = new Backend();
+  });
+
+  it.each([
+    [{ paused: true, state: 'Paused' }, 'paused', null],
+    [{ paused: true, state: 'Terminating' }, 'pausing', null],
+    [{ paused: true, state: 'Running' }, 'pausing', null],
+    [{ paused: true, state: 'Unknown' }, 'pausing', null],
+    [{ paused: false, state: 'Running' }, 'running', null],
+    [{ paused: false, state: 'Unknown' }, 'running', null],
+    [{ paused: false, state: 'Paused' }, 'starting', null],
+    [{ paused: false, state: 'Pending' }, 'starting', null],
+    [
+      {
+        paused: false,
+        state: 'Error',
+        stateMessage: 'Workspace Pod is unschedulable: 0/3 nodes are available'
+      },
+      'waiting',
+      'unschedulable'
+    ],
+    [
+      {
+        paused: false,
+        state: 'Error',
+        stateMessage: 'Workspace Pod has warning event: Multi-Attach error'
+      },
+      'waiting',
+      'volume_attached_elsewhere'
+    ],
+    [
+      {
+        paused: false,
+        state: 'Error',
+        stateMessage: 'Workspace Container is not running (CrashLoopBackOff)'
+      },
+      'failed',
+      'pod_broken'
+    ],
+    [{ paused: true }, 'paused', null],
+    [{ paused: false }, 'running', null],
+    [{}, 'unknown', null]
+  ])('S14: sees %j as %s', (item, state, reason) => {
+    const view = viewOf(item);
+    expect(view.state).toBe(state);
+    expect(view.reason?.code ?? null).toBe(reason);
+  });
+
+  it('reads the state from the list and sends the login, never a token of ours', async () => {
+    backend.lists({ paused: true, state: 'Paused' });
+    expect(await open().look()).toEqual({ state: 'paused', reason: null });
+    expect(backend.calls).toHaveLength(1);
+    expect(backend.calls[0].init).toMatchObject({
+      credentials: 'same-origin',
+      redirect: 'manual',
+      headers: { Accept: 'application/json' }
+    });
+  });
+
+  it('reads what can be edited where listing is refused, and does not ask for the list again', async () => {
+    backend.answers.set('GET /workspaces/api/v1/workspaces/ann', () =>
+      reply(403, { error: { code: '403', message: 'no' } })
+    );
+    backend.answers.set(`GET ${API}`, () =>
+      reply(200, { data: { paused: true, revision: 'x' } })
+    );
+    const door = open();
+    expect((await door.look()).state).toBe('paused');
+    expect((await door.look()).state).toBe('paused');
+    expect(backend.calls.map(call => call.key)).toEqual([
+      'GET /workspaces/api/v1/workspaces/ann',
+      `GET ${API}`,
+      `GET ${API}`
+    ]);
+  });
+
+  it('asks for the compute with an explicit false, and with the cookie that Kubeflow checks', async () => {
+    backend.cookies = 'theme=dark; XSRF-TOKEN=abc%3D';
+    backend.answers.set(`POST ${API}/actions/pause`, () =>
+      reply(200, { data: { paused: false } })
+    );
+    expect(await open().resume()).toBe('asked');
+    expect(backend.calls[0].init).toMatchObject({
+      body: '{"data":{"paused":false}}',
+      headers: {
+        'Content-Type': 'application/json',
+        'X-XSRF-TOKEN': 'abc='
+      }
+    });
+  });
+
+  it.each([
+    [{ paused: false, state: 'Pending' }, 'joined'],
+    [{ paused: true, state: 'Terminating' }, 'not_yet']
+  ])('two resumes are one: a refusal over %j is %s', async (item, answer) => {
+    backend.answers.set(`POST ${API}/actions/pause`, () =>
+      reply(409, { error: { code: '409', message: 'not in a valid state' } })
+    );
+    backend.lists(item);
+    expect(await open().resume()).toBe(answer);
+  });
+
+  it.each([
+    [reply(401, {}), 'door_signed_out'],
+    [reply(0, '', 'opaqueredirect'), 'door_signed_out'],
+    [reply(200, '<html>Sign in</html>'), 'door_signed_out'],
+    [reply(403, {}), 'door_forbidden'],
+    [reply(404, {}), 'door_not_found'],
+    [reply(422, { error: { message: 'bad name' } }), 'door_refused'],
+    [reply(500, { error: { message: 'boom' } }), 'door_failed'],
+    [new TypeError('network'), 'door_unreachable']
+  ])('says what went wrong: %#', async (answer, code) => {
+    backend.answers.set('GET /workspaces/api/v1/workspaces/ann', () =>
+      reply(404, {})
+    );
+    backend.answers.set(`GET ${API}`, () => answer);
+    expect(await codeOf(open().look())).toBe(code);
+  });
+
+  it('keeps the words of the platform', async () => {
+    backend.answers.set(`POST ${API}/actions/pause`, () =>
+      reply(500, { error: { code: '500', message: 'the server is on fire' } })
+    );
+    const error = await open()
+      .resume()
+      .catch((thrown: unknown) => thrown);
+    expect((error as DoorError).reason.params).toEqual({
+      detail: 'the server is on fire'
+    });
+  });
+
+  it.each(['https://evil.test/api', '//evil.test/api', null])(
+    'asks nobody on another origin: %s',
+    async api => {
+      const door = open(api);
+      expect(door.canResume).toBe(false);
+      expect(await codeOf(door.resume())).toBe('door_not_found');
+      expect(backend.calls).toEqual([]);
+    }
+  );
+});
+
+describe('JupyterHub', () => {
+  let backend: Backend;
+  const STATUS =
+    'GET /workspace/connect/ann/work/jl/api/status?no_track_activity=1';
+  const open = (page = '/hub/spawn/ann') =>
+    openDoor(
+      { kind: 'jupyterhub', api: null, page, command: '' },
+      backend.environment
+    );
+
+  beforeEach(() => {
+    backend = new Backend();
+  });
+
+  it('opens the page of the Hub that starts the server, with the way back, and closes it', async () => {
+    const door = open();
+    expect(await door.resume()).toBe('elsewhere');
+    const [window] = backend.opened;
+    expect(window.url).toBe(
+      `/hub/spawn/ann?next=${encodeURIComponent(new URL(PAGE).pathname)}`
+    );
+    expect(backend.calls).toEqual([]);
+    door.back();
+    expect(window.closed).toBe(true);
+    door.back();
+  });
+
+  it('keeps a query that the page has', async () => {
+    await open('/hub/spawn/ann?profile=gpu').resume();
+    await open('/hub/spawn/ann?next=%2Fx').resume();
+    expect(backend.opened.map(window => window.url)).toEqual([
+      expect.stringContaining('?profile=gpu&next='),
+      '/hub/spawn/ann?next=%2Fx'
+    ]);
+  });
+
+  it('says when the browser keeps the window from opening', async () => {
+    backend.popups = false;
+    expect(await codeOf(open().resume())).toBe('popup_blocked');
+  });
+
+  it.each([
+    [424, 'paused'],
+    [503, 'paused'],
+    [404, 'paused'],
+    [200, 'running'],
+    [403, 'running']
+  ])('sees %i at the address of the server as %s', async (status, state) => {
+    backend.answers.set(STATUS, () => reply(status, {}));
+    expect((await open().look()).state).toBe(state);
+  });
+
+  it.each([
+    [reply(502, {}), 'door_unreachable'],
+    [reply(0, '', 'opaqueredirect'), 'door_signed_out'],
+    [new TypeError('network'), 'door_unreachable']
+  ])('does not know more than it was told: %#', async (answer, code) => {
+    backend.answers.set(STATUS, () => answer);
+    expect(await codeOf(open().look())).toBe(code);
+  });
+});
+
+describe('no door', () => {
+  it('offers nothing and claims nothing', async () => {
+    const door = openDoor(
+      { kind: 'none', api: null, page: null, command: 'kubectl scale' },
+      new Backend().environment
+    );
+    expect(door.canResume).toBe(false);
+    expect(door.canLook).toBe(false);
+    expect((await door.look()).state).toBe('unknown');
+    expect(await codeOf(door.resume())).toBe('door_not_found');
+  });
+});

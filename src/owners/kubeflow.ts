@@ -1,0 +1,270 @@
+/*
+ * Copyright (c) jupyter-pause contributors.
+ * Distributed under the terms of the Apache License 2.0.
+ */
+
+import type { Reason } from '../api/records';
+import type { ResumeDoor } from '../api/workspace';
+import type {
+  IDoorEnvironment,
+  IDoorView,
+  IResumeDoorClient,
+  ResumeAnswer
+} from './door';
+import { DoorError, ownPath } from './door';
+
+/**
+ * Kubeflow Workspaces: its backend serves the same origin as the notebook tab, behind the same login.
+ *
+ * Facts (kubeflow/notebooks, branch notebooks-v2, workspaces/backend): `GET workspaces/{namespace}/{name}` answers what
+ * can be edited, with `paused` but *without* the state; the state is in the items of `GET workspaces/{namespace}`.
+ * `POST .../actions/pause` needs `data.paused`, and answers 409 unless the Workspace is paused and in state Paused.
+ */
+export class KubeflowDoor implements IResumeDoorClient {
+  /**
+   * Construct a new client.
+   */
+  constructor(door: ResumeDoor, environment: IDoorEnvironment) {
+    this._environment = environment;
+    this._api =
+      ownPath(door.api, environment.page)?.replace(/\/+$/, '') ?? null;
+  }
+
+  /** Whether a click on Resume does something. */
+  get canResume(): boolean {
+    return this._api !== null;
+  }
+
+  /** Whether the backend can be asked. */
+  get canLook(): boolean {
+    return this._api !== null;
+  }
+
+  /** Ask how it stands. */
+  async look(): Promise<IDoorView> {
+    return viewOf(await this._read());
+  }
+
+  /** Take the pause back; two at once are one. */
+  async resume(): Promise<ResumeAnswer> {
+    try {
+      // An empty `data` would be read as false, too; say what is meant.
+      await this._call('POST', `${this._path()}/actions/pause`, {
+        data: { paused: false }
+      });
+      return 'asked';
+    } catch (error) {
+      if (!(error instanceof DoorError) || error.code !== 'door_refused') {
+        throw error;
+      }
+    }
+    // Refused: somebody else was quicker, or the pause has not ended yet.
+    return (await this._read()).paused === false ? 'joined' : 'not_yet';
+  }
+
+  /** Nothing was opened. */
+  back(): void {
+    return;
+  }
+
+  /** The item of the list, which has the state; what can be edited where the list is refused or lacks it. */
+  private async _read(): Promise<IWorkspaceItem> {
+    const path = this._path();
+    const name = decodeURIComponent(path.slice(path.lastIndexOf('/') + 1));
+    if (this._mayList) {
+      try {
+        const listed = await this._call(
+          'GET',
+          path.slice(0, path.lastIndexOf('/'))
+        );
+        const items = Array.isArray(listed) ? (listed as unknown[]) : [];
+        const found = items.find(
+          item => (item as IWorkspaceItem | null)?.name === name
+        );
+        if (found) {
+          return found as IWorkspaceItem;
+        }
+      } catch (error) {
+        if (
+          !(error instanceof DoorError) ||
+          (error.code !== 'door_forbidden' && error.code !== 'door_not_found')
+        ) {
+          throw error;
+        }
+        this._mayList = false;
+      }
+    }
+    return (await this._call('GET', path)) as IWorkspaceItem;
+  }
+
+  private _path(): string {
+    if (this._api === null) {
+      throw new DoorError('door_not_found');
+    }
+    return this._api;
+  }
+
+  /** One call; its `data`. */
+  private async _call(
+    method: string,
+    path: string,
+    body?: object
+  ): Promise<unknown> {
+    const headers: Record<string, string> = { Accept: 'application/json' };
+    if (body) {
+      headers['Content-Type'] = 'application/json';
+    }
+    const token = xsrfToken(this._environment.cookies());
+    if (token) {
+      headers['X-XSRF-TOKEN'] = token;
+    }
+    let response: Response;
+    try {
+      response = await this._environment.fetch(path, {
+        method,
+        headers,
+        body: body ? JSON.stringify(body) : undefined,
+        cache: 'no-store',
+        credentials: 'same-origin',
+        // A redirect is a login page; following it would only hide that.
+        redirect: 'manual'
+      });
+    } catch (error) {
+      throw new DoorError('door_unreachable', String(error));
+    }
+    return read(response);
+  }
+
+  private readonly _environment: IDoorEnvironment;
+  private readonly _api: string | null;
+  private _mayList = true;
+}
+
+/**
+ * What we read of a Workspace; all of it may be missing.
+ */
+interface IWorkspaceItem {
+  readonly name?: unknown;
+  readonly paused?: unknown;
+  readonly state?: unknown;
+  readonly stateMessage?: unknown;
+}
+
+/**
+ * The state of a Workspace as a person should see it.
+ */
+export function viewOf(item: IWorkspaceItem): IDoorView {
+  const paused = item.paused === true;
+  const detail = typeof item.stateMessage === 'string' ? item.stateMessage : '';
+  switch (item.state) {
+    case 'Paused':
+      // The controller has not looked yet: the pod is asked for, and not there.
+      return paused
+        ? { state: 'paused', reason: null }
+        : { state: 'starting', reason: null };
+    case 'Terminating':
+      return { state: 'pausing', reason: null };
+    case 'Pending':
+      return { state: paused ? 'pausing' : 'starting', reason: null };
+    case 'Running':
+    case 'Unknown':
+      // Unknown: the pod runs but is not Ready; before a pause it is being frozen, after it is being restored.
+      return paused
+        ? { state: 'pausing', reason: null }
+        : { state: 'running', reason: null };
+    case 'Error':
+      return paused ? { state: 'pausing', reason: null } : errorView(detail);
+    default:
+      // Only what can be edited was readable: `paused` alone.
+      return paused
+        ? { state: 'paused', reason: null }
+        : {
+            state: item.paused === false ? 'running' : 'unknown',
+            reason: null
+          };
+  }
+}
+
+/**
+ * The controller calls an unschedulable pod an error, although a node may be on its way. Its text is meant for people,
+ * so only the two endings that waiting cannot cure are taken from it; everything else waits, with the text shown.
+ */
+function errorView(detail: string): IDoorView {
+  const broken = /CrashLoopBackOff|ImagePullBackOff|ErrImagePull/.exec(detail);
+  if (broken) {
+    return {
+      state: 'failed',
+      reason: reason('pod_broken', detail, { why: broken[0] })
+    };
+  }
+  return {
+    state: 'waiting',
+    reason: reason(
+      /Multi-Attach|FailedAttachVolume/i.test(detail)
+        ? 'volume_attached_elsewhere'
+        : 'unschedulable',
+      detail
+    )
+  };
+}
+
+function reason(
+  code: string,
+  detail: string,
+  more: Record<string, unknown> = {}
+): Reason {
+  return {
+    code,
+    message: detail,
+    params: detail ? { detail, ...more } : more
+  };
+}
+
+/** The `data` of an answer, or the error that it is. */
+async function read(response: Response): Promise<unknown> {
+  if (response.type === 'opaqueredirect' || response.status === 401) {
+    throw new DoorError('door_signed_out');
+  }
+  const body = await json(response);
+  if (!response.ok) {
+    throw new DoorError(codeOf(response.status), messageOf(body));
+  }
+  if (typeof body !== 'object' || body === null || !('data' in body)) {
+    // A login page of a proxy, for one, is a 200 that is not the backend's.
+    throw new DoorError('door_signed_out');
+  }
+  return (body as { data: unknown }).data;
+}
+
+async function json(response: Response): Promise<unknown> {
+  try {
+    return JSON.parse(await response.text()) as unknown;
+  } catch {
+    return null;
+  }
+}
+
+function codeOf(status: number) {
+  switch (status) {
+    case 403:
+      return 'door_forbidden';
+    case 404:
+      return 'door_not_found';
+    case 409:
+      return 'door_refused';
+    default:
+      return status >= 500 ? 'door_failed' : 'door_refused';
+  }
+}
+
+/** The text of an error envelope: `{"error": {"code", "message", "cause"}}`. */
+function messageOf(body: unknown): string {
+  const error = (body as { error?: { message?: unknown } } | null)?.error;
+  return typeof error?.message === 'string' ? error.message : '';
+}
+
+/** The token of the double-submit cookie that Kubeflow's web applications use, where there is one. */
+function xsrfToken(cookies: string): string | null {
+  const match = /(?:^|;\s*)XSRF-TOKEN=([^;]*)/.exec(cookies);
+  return match ? decodeURIComponent(match[1]) : null;
+}
