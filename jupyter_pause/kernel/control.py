@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Callable
 
+from . import interpreter, samples
+
 if TYPE_CHECKING:
     from .agent import Agent
 
@@ -43,6 +45,7 @@ class Control:
         agent = self._agent
         return {
             "busy": agent.gate.running,
+            "ended_alone_at": agent.ended_alone_at,
             "cells_shown": agent.gate.cells_shown,
             "held": agent.gate.held,
             "capturing": agent.saver.active,
@@ -66,6 +69,19 @@ class Control:
 
     def _op_prove(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         return {"mark": self._agent.mark.reveal(), "nonce": content.get("nonce"), "pid": os.getpid()}
+
+    def _op_sample(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        if self._agent.shell is None:
+            return {"samples": [], "busy": False}
+        count = content.get("count")
+        number = count if isinstance(count, int) and not isinstance(count, bool) else 20
+        return {
+            "samples": samples.take(self._agent.shell, max(0, min(number, 1000)), content.get("names")),
+            "busy": self._agent.gate.running,
+        }
+
+    def _op_renew_env(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        return {"renewed": interpreter.renew_env(content.get("env") or {})}
 
     def _op_inventory(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any] | None:
         if self._agent.inventory is None:

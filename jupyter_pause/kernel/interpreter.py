@@ -147,6 +147,16 @@ def apply_before(shell: Any, state: dict[str, Any], skip_env: Sequence[str] | No
     return losses
 
 
+def renew_env(live: dict[str, str]) -> list[str]:
+    """Take over the live server's own variables (`LIVE_ENV`), tokens among them. Returns the names that changed."""
+    renewed = []
+    for name, value in live.items():
+        if matches(name, LIVE_ENV) and _plain(name) and _plain(value) and os.environ.get(name) not in (None, value):
+            os.environ[name] = value
+            renewed.append(name)
+    return sorted(renewed)
+
+
 def apply_after(shell: Any, state: dict[str, Any]) -> list[dict[str, Any]]:
     """Put back what later cells see: the execution counter and the plotting backend. Returns losses."""
     count = state.get("execution_count")
