@@ -30,6 +30,7 @@ PARTS: dict[str, Work] = {
 NEEDS_NODE_MODULES = {"lint", "ts"}
 NEEDS_WHEEL = {"python", "docs", "install", "browser"}
 NEEDS_PYTHONS = {"python", "browser"}
+NEEDS_CLUSTER = {"python", "browser"}
 
 
 class Run:
@@ -40,6 +41,7 @@ class Run:
         self.wanted = wanted
         self.live = len(wanted) == 1
         self.done: list[Part] = []
+        self.cluster = threading.Thread(target=self.part, args=("cluster tools", parts.find_cluster_tools))
 
     def part(self, name: str, work: Work) -> bool:
         """Do one part; whatever goes wrong is that part's failure."""
@@ -58,8 +60,10 @@ class Run:
         return part.ok
 
     def prepare(self) -> bool:
-        """Everything that the wanted parts stand on."""
+        """Everything that the wanted parts stand on. The cluster's programs take longest: `work` waits for them."""
         wanted = set(self.wanted)
+        if wanted & NEEDS_CLUSTER:
+            self.cluster.start()
         kernels = threading.Thread(target=self.part, args=("other Pythons", parts.find_pythons))
         if wanted & NEEDS_PYTHONS:
             kernels.start()
@@ -82,9 +86,15 @@ class Run:
         """Python tests beside the small parts; the browser alone, because it needs both cores to be itself."""
         beside = threading.Thread(target=self.lane, args=("lint", "ts", "docs", "install"))
         beside.start()
+        self.wait_for_cluster_tools()
         self.lane("python")
         beside.join()
         self.lane("browser")
+
+    def wait_for_cluster_tools(self) -> None:
+        """Until they are there or have failed; at once where no wanted part needs them."""
+        if self.cluster.ident is not None:
+            self.cluster.join()
 
     def summary(self) -> bool:
         """Print what passed and what did not. The last line is read by machines."""
@@ -128,6 +138,7 @@ def main() -> int:
     try:
         if run.prepare():
             run.work()
+        run.wait_for_cluster_tools()
         setup.forget_old_entries()
         say(f"\nall in all {time.monotonic() - begin:.0f} s")
         return 0 if run.summary() else 1

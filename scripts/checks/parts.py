@@ -10,8 +10,9 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import cluster_tools
 import setup
-from console import ROOT, Command, Part
+from console import ROOT, Command, Missing, Part
 
 
 @dataclass
@@ -25,6 +26,8 @@ class Machine:
     python: Path = Path()
     pythons: dict[str, str] = field(default_factory=dict)
     wheel: Path | None = None
+    #: What tests of the cluster find real parts by: names and values of environment variables.
+    cluster: dict[str, str] = field(default_factory=dict)
 
     @property
     def bin(self) -> Path:
@@ -46,6 +49,20 @@ def find_pythons(machine: Machine, part: Part) -> None:
     """Kernels of other Python minors and of a second environment."""
     machine.pythons = setup.test_pythons(part, setup.base_environment())
     part.note("kernels for tests: " + ", ".join(machine.pythons))
+
+
+def find_cluster_tools(machine: Machine, part: Part) -> None:
+    """CRIU, and the API server of a cluster: minutes of compiling where Go's own cache is empty."""
+    env = setup.base_environment()
+    for name, find in (
+        ("JUPYTER_PAUSE_TEST_CRIU", cluster_tools.criu),
+        ("JUPYTER_PAUSE_TEST_CLUSTER", cluster_tools.api_server),
+    ):
+        try:
+            machine.cluster[name] = str(find(part, env))
+        except Missing as reason:
+            part.left_out_because(str(reason))
+    part.note("; ".join(f"{name}={path}" for name, path in machine.cluster.items()))
 
 
 def node_modules(machine: Machine, part: Part) -> None:
@@ -95,7 +112,7 @@ def typescript(machine: Machine, part: Part) -> None:
 def python(machine: Machine, part: Part) -> None:
     """The Python tests, against the installed wheel, with real servers and kernels."""
     report = machine.work / "pytest.xml"
-    env = {**machine.env, "JUPYTER_PAUSE_TEST_PYTHONS": json.dumps(machine.pythons)}
+    env = {**machine.env, **machine.cluster, "JUPYTER_PAUSE_TEST_PYTHONS": json.dumps(machine.pythons)}
     if machine.wheel is not None:
         env["JUPYTER_PAUSE_TEST_WHEEL"] = str(machine.wheel)
     selection = [] if machine.full else ["-m", "not full"]
@@ -141,7 +158,8 @@ def install(machine: Machine, part: Part) -> None:
 def browser(machine: Machine, part: Part) -> None:
     """Real JupyterLab and Notebook servers and kernels, driven in Chromium."""
     tests = ROOT / "ui-tests"
-    env = {**machine.env, "CHROMIUM_PATH": setup.chromium(part, machine.env), "GALATA_PORT": str(_free_port())}
+    env = {**machine.env, **machine.cluster, "GALATA_PORT": str(_free_port())}
+    env["CHROMIUM_PATH"] = setup.chromium(part, machine.env)
     env["JUPYTER_PAUSE_TEST_PYTHON"] = str(machine.python)
     env["JUPYTER_PAUSE_TEST_PYTHONS"] = json.dumps(machine.pythons)
     report = machine.work / "playwright.json"

@@ -24,9 +24,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from cache import CACHE
 from console import ROOT, Command, Missing, Part
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jupyter-pause"
 MINIMUM_NODE = 20
 KEEP_DAYS = 14
 
@@ -92,7 +92,7 @@ def virtual_environment(part: Part, label: str, python: str, requirements: list[
         python: the interpreter to make it with.
     """
     folder = CACHE / _entry_name(label, python, requirements)
-    with _lock(folder):
+    with locked(folder):
         return _fill(part, folder, python, requirements, env)
 
 
@@ -257,7 +257,7 @@ def _hold(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _lock(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Keeps two runs from making the same cache entry at once."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{folder.name}.lock").open("w") as handle:

@@ -1,0 +1,130 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""Dumps and restores one small process: `criu check` also says yes where CRIU then cannot dump."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+#: Seconds for each step; a restore without the capabilities it needs hangs for ever.
+LIMIT = 60.0
+
+#: Holds a random token in its memory only: the disk has its SHA-256. It tells the token when it is asked for it.
+KEEPER = """
+import hashlib, os, time
+token = os.urandom(32)
+with open("mark.new", "w") as file:
+    file.write(hashlib.sha256(token).hexdigest())
+os.rename("mark.new", "mark")
+while not os.path.exists("ask"):
+    time.sleep(0.02)
+with open("answer.new", "wb") as file:
+    file.write(token)
+os.rename("answer.new", "answer")
+while True:
+    time.sleep(1)
+"""
+
+
+class NotWorking(Exception):
+    """CRIU cannot dump or restore a process on this machine; says why."""
+
+
+def version(program: Path) -> tuple[int, ...]:
+    """CRIU's version; empty when it cannot be read."""
+    done = subprocess.run([program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    found = re.search(r"Version:\s*([\d.]+)", done.stdout)
+    return tuple(int(number) for number in found[1].split(".") if number) if found else ()
+
+
+def self_test(program: Path) -> None:
+    """Dump a process that holds a secret, see that it is gone, restore it, and have it tell the secret.
+
+    Raises:
+        NotWorking: any of this failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="criu-selftest-") as name:
+        folder = Path(name)
+        keeper = _start(folder)
+        try:
+            _criu(program, "dump", "--tree", str(keeper.pid), folder=folder)
+            keeper.wait(LIMIT)
+            # As its sibling: the process comes back as our child, and we can end it.
+            _criu(program, "restore", "--restore-detached", "--restore-sibling", folder=folder)
+            (folder / "ask").touch()
+            _until(lambda: (folder / "answer").exists(), "the restored process does not answer")
+        except subprocess.TimeoutExpired:
+            raise NotWorking("CRIU dumped the process and it did not end") from None
+        finally:
+            _end(keeper.pid)
+        told = hashlib.sha256((folder / "answer").read_bytes()).hexdigest()
+        if told != (folder / "mark").read_text():
+            raise NotWorking("the restored process has another memory than the one that was dumped")
+
+
+def _start(folder: Path) -> subprocess.Popen[bytes]:
+    keeper = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", KEEPER],
+        cwd=folder,
+        env={"PATH": os.defpath},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        _until(lambda: (folder / "mark").exists(), "the process to dump does not start")
+    except NotWorking:
+        _end(keeper.pid)
+        raise
+    return keeper
+
+
+def _criu(program: Path, action: str, *options: str, folder: Path) -> None:
+    images = folder / "images"
+    images.mkdir(mode=0o700, exist_ok=True)
+    unprivileged = [] if os.geteuid() == 0 else ["--unprivileged"]
+    command = [str(program), action, *unprivileged, "-D", str(images), "-o", f"{action}.log", "-v4", *options]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        raise NotWorking(f"CRIU cannot {action} a process here: it hangs") from None
+    if done.returncode:
+        log = images / f"{action}.log"
+        text = log.read_text(errors="replace") if log.exists() else done.stdout + done.stderr
+        errors = [line for line in text.splitlines() if "Error" in line] or text.splitlines()[-5:]
+        raise NotWorking(f"CRIU cannot {action} a process here: " + "; ".join(errors[:5]))
+
+
+def _until(check: Callable[[], bool], failure: str) -> None:
+    end = time.monotonic() + LIMIT
+    while not check():
+        if time.monotonic() > end:
+            raise NotWorking(failure)
+        time.sleep(0.02)
+
+
+def _end(pid: int) -> None:
+    """End our child, dumped or restored; nothing if it has been reaped already and did not come back."""
+    with contextlib.suppress(ChildProcessError):
+        if os.waitpid(pid, os.WNOHANG) == (0, 0):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
