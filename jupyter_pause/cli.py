@@ -14,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from . import __version__
+from .cli_cluster_options import add_cluster_commands, names_a_cluster, needs_a_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +26,10 @@ EXIT_CODES = """\
 exit codes:
   0   done
   1   it failed; the message says what to do next
-  2   the command line is not clear (also: several servers or kernels fit)
+  2   the command line is not clear (also: several servers, kernels or workspaces fit)
   3   something would be lost or differs, and nobody accepted that; nothing was changed
-  4   no Jupyter server with jupyter-pause can be reached
+  4   no Jupyter server with jupyter-pause, or no API server of a cluster, can be reached
+  5   in a cluster: the time is up, and there is no capacity yet; the request stays
   130 interrupted
 """
 
@@ -40,7 +42,13 @@ COMMANDS = {
     "show": ("cli_checkpoints", "show"),
     "delete": ("cli_checkpoints", "delete"),
     "drill": ("drill.command", "drill"),
+    "workspaces": ("cli_workspaces", "workspaces"),
+    "wait": ("cli_workspaces", "wait"),
+    "snapshots": ("cli_snapshots", "snapshots"),
 }
+
+#: The same words for a workspace in a cluster: taken when the command line names a namespace, context or kubeconfig.
+IN_CLUSTER = {name: ("cli_workspaces", name) for name in ("status", "now", "resume", "snapshots")}
 
 
 class _UsageError(Exception):
@@ -58,7 +66,8 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser with all commands."""
     parser = _Parser(
         prog="jupyter pause",
-        description="Pause notebooks: their state goes to disk, RAM and VRAM are free, and they come back in place.",
+        description="Pause notebooks: their state goes to disk, RAM and VRAM are free, and they come back in place. "
+        "With --namespace, --context or --kubeconfig: whole workspaces in a cluster.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -66,9 +75,11 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     json_option, server, folder = _common()
 
-    commands.add_parser("status", parents=[server, json_option], help="what runs and what is paused")
-    _add_now(commands.add_parser("now", parents=[server, json_option], help="pause notebooks"))
-    _add_resume(commands.add_parser("resume", parents=[server, json_option], help="bring a paused notebook back"))
+    status = commands.add_parser("status", parents=[server, json_option], help="what runs and what is paused")
+    now = commands.add_parser("now", parents=[server, json_option], help="pause notebooks, or a workspace")
+    resume = commands.add_parser("resume", parents=[server, json_option], help="bring back what is paused")
+    _add_now(now)
+    _add_resume(resume)
     commands.add_parser(
         "list", parents=[server, folder, json_option], help="the checkpoints on disk (no server needed)"
     )
@@ -78,6 +89,8 @@ def build_parser() -> argparse.ArgumentParser:
     delete.add_argument("id", metavar="CHECKPOINT", nargs="+", help="its id, or the beginning of it")
     delete.add_argument("--force", action="store_true", help="also when a paused notebook would come back from it")
     _add_drill(commands.add_parser("drill", parents=[json_option], help="try it all on a throw-away notebook"))
+    snapshots = commands.add_parser("snapshots", parents=[server, json_option], help="pod snapshots (in a cluster)")
+    add_cluster_commands(commands, json_option, status=status, now=now, resume=resume, snapshots=snapshots)
     return parser
 
 
@@ -148,8 +161,12 @@ def _run(options: argparse.Namespace) -> int:
     from .cli_server import CliError
 
     output = Output(as_json=options.json)
-    module, name = COMMANDS[options.command]
+    chosen = {**COMMANDS, **IN_CLUSTER} if names_a_cluster(options) else COMMANDS
+    module, name = chosen[options.command]
     try:
+        lost = None if names_a_cluster(options) else needs_a_cluster(options)
+        if lost is not None:
+            raise CliError("usage", f"{lost} is about a workspace in a cluster: name its --namespace.", exit_code=2)
         command = getattr(importlib.import_module(f".{module}", __package__), name)
         code: int = command(options, output)
     except CliError as error:
@@ -179,7 +196,7 @@ def _unexpected(error: Exception) -> CliError:
 
 def _report(command: str | None, error: CliError, output: Output) -> int:
     """One sentence (and the table behind it) for people, one object for programs."""
-    shown = ("losses", "differences", "operation", "params", "servers")
+    shown = ("losses", "differences", "operation", "params", "servers", "workspace")
     body = {key: error.body[key] for key in shown if error.body.get(key)}
     output.result(command=command, ok=False, error={"code": error.code, "message": str(error), **body})
     if not output.as_json:

@@ -1,0 +1,134 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""`jupyter pause now NAME --namespace NS`: says what will be kept, asks, follows to the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .cli_output import Output, duration
+from .cli_server import CliError
+from .cli_workspaces_follow import Follow
+from .cli_workspaces_text import promise, reason_of, row
+
+if TYPE_CHECKING:
+    import argparse
+
+    from .cli_workspaces_keep import Keeps
+    from .cli_workspaces_target import Target
+    from .owners.base import OwnerView
+
+
+async def pause(target: Target, options: argparse.Namespace, output: Output) -> int:
+    """Pause it. The target has been started."""
+    view = target.view()
+    if view.state == "paused":
+        return _done(target, output, view, None, "was paused already")
+    if target.wants_pause():
+        output.complain("A pause is under way already; following it.")
+        keeps = None
+    else:
+        keeps = await target.keeps()
+        if options.preview:
+            return _preview(target, output, keeps)
+        await target.before_pause()
+        _agree(target, options, output, keeps)
+        await _ask(target, keeps, accepted=_accepted(options))
+    if options.no_wait:
+        return _done(target, output, target.view(), keeps, "was asked to pause")
+    follow = Follow(target, output, verb="Pausing", timeout=options.timeout)
+    follow.asked = True
+    view = await follow.until(lambda view: _is_paused(target, view))
+    words = f"is paused after {duration(follow.seconds)}: {_kept(view)}"
+    code = _done(target, output, view, keeps, words, seconds=round(follow.seconds, 3))
+    output.say(f"Bring it back with: jupyter pause resume {target.name} --namespace {target.namespace}")
+    return code
+
+
+def _preview(target: Target, output: Output, keeps: Keeps) -> int:
+    output.result(command="now", ok=True, preview=keeps.row(), workspace=_row(target, target.view()))
+    output.say(promise(target.name, keeps))
+    return 0
+
+
+def _accepted(options: argparse.Namespace) -> bool:
+    return bool(options.yes) or options.on_loss == "accept"
+
+
+def _agree(target: Target, options: argparse.Namespace, output: Output, keeps: Keeps) -> None:
+    """Say what will be kept; without a snapshot somebody has to accept that first. Raises `files_only` (3)."""
+    text = promise(target.name, keeps)
+    if keeps.memory == "snapshot" or _accepted(options):
+        output.say(text)
+        return
+    if output.can_ask and options.on_loss is None:
+        output.complain(text)
+        if output.ask("Pause anyway?"):
+            return
+        raise CliError("files_only", "Nothing was changed.", exit_code=3, body={"params": keeps.row()})
+    raise CliError(
+        "files_only", f"{text} Nothing was changed. To accept that: --yes.", exit_code=3, body={"params": keeps.row()}
+    )
+
+
+async def _ask(target: Target, keeps: Keeps, *, accepted: bool) -> None:
+    """Send the request. A snapshot that was promised but is not made (the add-on is down: its webhook is
+    `failurePolicy: Ignore`) is no reason to lose the memory: the request is taken back at once."""
+    uid = target.view().pod_uid
+    if await target.pause() == "held" or keeps.memory != "snapshot" or accepted:
+        return
+    await target.take_back()
+    await target.changed(0.0)
+    view = target.view()
+    gone = view.pod_uid != uid or view.state in ("pausing", "paused")
+    raise CliError(
+        "snapshot_not_made",
+        f"The cluster began to pause {target.name} without the snapshot that was to be made: the snapshot add-on does "
+        "not answer. The request was taken back at once"
+        + (", but its pod had begun to end already: its memory may be lost." if gone else ", and its pod runs on.")
+        + " To pause with files only: --yes.",
+        body={"workspace": _row(target, view)},
+    )
+
+
+def _is_paused(target: Target, view: OwnerView) -> bool:
+    """Raises CliError when it ended in another way."""
+    if view.state == "paused":
+        return True
+    body = {"workspace": _row(target, view)}
+    if view.error is not None and view.error.code in ("workspace_missing", "workspace_deleted"):
+        raise CliError("workspace_not_found", f"{target.name} was deleted meanwhile.", body=body)
+    if view.state == "failed":
+        raise CliError("pause_failed", f"{target.name} cannot be paused: {reason_of(view)}.", body=body)
+    if not target.wants_pause():
+        raise CliError(
+            "pause_taken_back",
+            f"The pause of {target.name} was taken back, by itself because no snapshot could be made in time, or by "
+            f"somebody else. It is {view.state}; its memory is as it was if its pod never ended.",
+            body=body,
+        )
+    return False
+
+
+def _kept(view: OwnerView) -> str:
+    if view.snapshot:
+        return f"its memory is in snapshot {view.snapshot}, its files are on its volumes"
+    return "files only"
+
+
+def _row(target: Target, view: OwnerView) -> dict[str, Any]:
+    return row(target.namespace, target.name, target.kind, view)
+
+
+def _done(
+    target: Target, output: Output, view: OwnerView, keeps: Keeps | None, words: str, *, seconds: float | None = None
+) -> int:
+    output.result(
+        command="now",
+        ok=True,
+        workspace=_row(target, view),
+        keeps=None if keeps is None else keeps.row(),
+        seconds=seconds,
+    )
+    output.say(f"{target.name} {words}.")
+    return 0
