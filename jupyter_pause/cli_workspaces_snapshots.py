@@ -55,7 +55,7 @@ async def _in_use(cluster: Cluster) -> set[str]:
 
 
 async def _delete(cluster: Cluster, names: list[str], output: Output, *, force: bool) -> int:
-    """Nothing is deleted that a paused workspace needs, unless forced; one that is going already is left alone (S28)."""
+    """What a paused workspace needs is deleted only with `force`; what is going already is left alone (S28)."""
     from .cluster.access import Right
     from .cluster.resources import POD_SNAPSHOTS
 
