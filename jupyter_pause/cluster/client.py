@@ -372,7 +372,9 @@ def path_of(asked: Asked) -> str:
     if asked.namespace is not None:
         parts.append(f"namespaces/{quote(asked.namespace, safe='')}")
     parts.append(asked.resource.plural)
-    if asked.name is not None and asked.verb not in ("list", "watch", "create"):
+    if asked.verb not in ("list", "watch", "create"):
+        if not asked.name or asked.name in (".", ".."):  # the path of the collection, or of something else altogether
+            raise ClusterError("cluster_invalid", message="an object needs a name", **asked.params)
         parts.append(quote(asked.name, safe=""))
         if asked.subresource:
             parts.append(asked.subresource)

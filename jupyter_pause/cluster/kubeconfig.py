@@ -61,17 +61,22 @@ class KubeconfigLogin:
         self.configuration = Configuration()
         try:
             # One read of a small file; whatever needs time (plugins, identity providers) is awaited in the loader.
+            merged = _merged(self._config.kubeconfig or "")
             self._loader = KubeConfigLoader(
-                config_dict=_merged(self._config.kubeconfig or ""),
-                active_context=self._config.context,
-                config_base_path=None,
+                config_dict=merged, active_context=self._config.context, config_base_path=None
             )
             async with asyncio.timeout(EXEC_LIMIT):
                 await self._loader.load_and_set(self.configuration)
+            if _has_plugin(merged, self._loader.current_context) and not self._has_credentials():
+                # The loader only logs it, and every request would be sent as nobody.
+                raise ConfigException("its login plugin failed")
         except (*_CONFIG_FAULTS, TimeoutError) as fault:
             raise _invalid(fault) from None
         if not self.configuration.proxy:
             self.configuration.proxy = _proxy_of_environment(self.configuration.host)
+
+    def _has_credentials(self) -> bool:
+        return bool(getattr(self._loader, "token", None) or self.configuration.cert_file)
 
     async def authorization(self) -> str | None:
         """The Authorization header; a plugin's token is renewed shortly before it ends."""
@@ -93,6 +98,12 @@ def _merged(files: str) -> Any:
         return KubeConfigMerger(files).config
     except yaml.YAMLError:
         raise ConfigException("it is not YAML") from None
+
+
+def _has_plugin(merged: Any, context: Any) -> bool:
+    user = context["context"].get("user")
+    found = merged["users"].get_with_name(user, safe=True) if user else None
+    return found is not None and "exec" in found["user"]
 
 
 def _invalid(fault: BaseException) -> ClusterError:

@@ -19,4 +19,6 @@ CLUSTER_SENTENCES: dict[str, tuple[int, str]] = {
     "cluster_disconnected": (503, "Every connection to the cluster is closed while the snapshot is made."),
     "cluster_not_here": (409, "No cluster was found: neither a service account in a pod nor a kubeconfig."),
     "cluster_config_invalid": (409, "The settings for the cluster cannot be used: {message}."),
+    "snapshot_not_found": (404, "This workspace has no pod snapshot of that name. GET snapshots lists them."),
+    "snapshot_in_use": (409, "The next resume would use this pod snapshot. Resume first, or force the deletion."),
 }
