@@ -2,7 +2,7 @@
 # Distributed under the terms of the Apache License 2.0.
 """The cache outside the checkout: where it is, and which entry holds the real parts of a cluster.
 
-Imports nothing of its neighbours: tests that pytest runs directly load this file by its path to look into the cache.
+Tests that pytest runs directly look into the cache through this module too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def api_server_folder() -> Path | None:
 
 
 def criu_program() -> Path | None:
-    """CRIU from the cache, where it has passed its self-test; None if it is not there."""
+    """CRIU from the cache; None if it is not there. It is installed, not known to work: criu_selftest tells."""
     entry = criu_entry()
     return entry / "sbin" / "criu" if (entry / "complete").exists() else None
 

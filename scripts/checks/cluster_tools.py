@@ -44,7 +44,7 @@ def api_server(part: Part, env: dict[str, str]) -> Path:
 
 
 def criu(part: Part, _env: dict[str, str]) -> Path:
-    """CRIU, from the cache or installed there now, after it has dumped and restored a process.
+    """CRIU, from the cache or installed there now, once it has dumped and restored a process under today's kernel.
 
     Raises:
         Missing: it cannot be had or does not work here.
@@ -52,16 +52,14 @@ def criu(part: Part, _env: dict[str, str]) -> Path:
     entry = cache.criu_entry()
     with locked(entry):
         try:
-            if (entry / "complete").exists():
-                # The kernel may be another one than when it was installed.
-                self_test(entry / "sbin" / "criu")
-            else:
+            if not (entry / "complete").exists():
                 shutil.rmtree(entry, ignore_errors=True)
                 part.note("installing CRIU with the libraries of its own suite")
                 install(entry)
+            (entry / "complete").touch()
+            self_test(entry / "sbin" / "criu")
         except (CannotInstall, NotWorking) as reason:
             raise Missing(f"tests with CRIU are left out: {reason}") from None
-        (entry / "complete").touch()
     return entry / "sbin" / "criu"
 
 

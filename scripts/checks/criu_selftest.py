@@ -66,7 +66,7 @@ def self_test(program: Path) -> None:
         except subprocess.TimeoutExpired:
             raise NotWorking("CRIU dumped the process and it did not end") from None
         finally:
-            _end(keeper.pid)
+            _end(keeper)
         told = hashlib.sha256((folder / "answer").read_bytes()).hexdigest()
         if told != (folder / "mark").read_text():
             raise NotWorking("the restored process has another memory than the one that was dumped")
@@ -85,7 +85,7 @@ def _start(folder: Path) -> subprocess.Popen[bytes]:
     try:
         _until(lambda: (folder / "mark").exists(), "the process to dump does not start")
     except NotWorking:
-        _end(keeper.pid)
+        _end(keeper)
         raise
     return keeper
 
@@ -94,7 +94,7 @@ def _criu(program: Path, action: str, *options: str, folder: Path) -> None:
     images = folder / "images"
     images.mkdir(mode=0o700, exist_ok=True)
     unprivileged = [] if os.geteuid() == 0 else ["--unprivileged"]
-    command = [str(program), action, *unprivileged, "-D", str(images), "-o", f"{action}.log", "-v4", *options]
+    command = [str(program), action, *options, *unprivileged, "-D", str(images), "-o", f"{action}.log", "-v4"]
     try:
         done = subprocess.run(
             command,
@@ -111,7 +111,7 @@ def _criu(program: Path, action: str, *options: str, folder: Path) -> None:
         log = images / f"{action}.log"
         text = log.read_text(errors="replace") if log.exists() else done.stdout + done.stderr
         errors = [line for line in text.splitlines() if "Error" in line] or text.splitlines()[-5:]
-        raise NotWorking(f"CRIU cannot {action} a process here: " + "; ".join(errors[:5]))
+        raise NotWorking(f"CRIU cannot {action} a process here: " + "; ".join(line.strip() for line in errors[:3]))
 
 
 def _until(check: Callable[[], bool], failure: str) -> None:
@@ -122,9 +122,12 @@ def _until(check: Callable[[], bool], failure: str) -> None:
         time.sleep(0.02)
 
 
-def _end(pid: int) -> None:
-    """End our child, dumped or restored; nothing if it has been reaped already and did not come back."""
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End our child: the one we started, or the one that was restored under its pid after that had ended."""
+    if process.poll() is None:
+        process.kill()
+        process.wait()
     with contextlib.suppress(ChildProcessError):
-        if os.waitpid(pid, os.WNOHANG) == (0, 0):
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+        if os.waitpid(process.pid, os.WNOHANG) == (0, 0):
+            os.kill(process.pid, signal.SIGKILL)
+            os.waitpid(process.pid, 0)

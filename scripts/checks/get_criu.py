@@ -12,7 +12,6 @@ Standard library only; run by scripts/get-criu.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import platform
 import re
@@ -31,6 +30,8 @@ MINIMUM = (4, 2)
 NEWEST_SUITE = {"debian": "sid", "ubuntu": "devel"}
 KEYRINGS = {"debian": "debian-archive-keyring.gpg", "ubuntu": "ubuntu-archive-keyring.gpg"}
 PACKAGES = ("criu", "patchelf")
+#: What lets a plain user dump and restore processes of the same user.
+CAPABILITIES = "cap_checkpoint_restore,cap_sys_ptrace,cap_setpcap+ep"
 
 
 class CannotInstall(Exception):
@@ -48,11 +49,10 @@ class Source:
 
 
 def install(target: Path) -> Path:
-    """Install CRIU into `target`, which must not exist or be empty. Returns the program, self-tested.
+    """Install CRIU into `target`, which must not exist or be empty. Returns the program; whether it works is not known.
 
     Raises:
         CannotInstall: this machine has no apt, its distribution is not known, or a download failed.
-        NotWorking: CRIU is there and cannot dump or restore a process on this machine.
     """
     if target.exists() and any(target.iterdir()):
         raise CannotInstall(f"{target} is not empty: name a new folder")
@@ -65,7 +65,6 @@ def install(target: Path) -> Path:
         program = _assemble(stage, target.resolve())
     if version(program) < MINIMUM:
         raise CannotInstall(f"the newest CRIU of this distribution is {_text(version(program))}, too old")
-    self_test(program)
     return program
 
 
@@ -223,18 +222,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="scripts/get-criu",
         description=f"Installs CRIU {_text(MINIMUM)} or newer with its libraries into a folder of its own, dumps and "
-        "restores a small process with it, and prints the path of the program. Debian and Ubuntu. Changes nothing of "
-        "the system. The folder cannot be moved afterwards.",
+        "restores a small process with it, and prints the path of the program. For Debian and Ubuntu. Changes nothing "
+        "of the system. The folder cannot be moved afterwards. Exits with 1 where CRIU cannot be had or does not work.",
     )
     parser.add_argument("folder", type=Path, help="a new folder")
-    target: Path = parser.parse_args().folder
     try:
-        print(install(target))
-    except (CannotInstall, NotWorking) as reason:
-        with contextlib.suppress(OSError):
-            shutil.rmtree(target / "lib")
-            shutil.rmtree(target / "sbin")
+        program = install(parser.parse_args().folder)
+    except CannotInstall as reason:
         print(reason, file=sys.stderr)
+        return 1
+    print(program)
+    try:
+        self_test(program)
+    except NotWorking as reason:
+        print(reason, file=sys.stderr)
+        if os.geteuid() != 0:
+            print(f"A plain user's CRIU needs, once, as root: setcap {CAPABILITIES} {program}", file=sys.stderr)
         return 1
     return 0
 

@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import NoReturn
 
 import pytest
 
-CACHE_CODE = Path(__file__).resolve().parents[2] / "scripts" / "checks" / "cache.py"
+CHECKS = Path(__file__).resolve().parents[2] / "scripts" / "checks"
 
 
 def api_server() -> Path:
@@ -23,19 +25,29 @@ def api_server() -> Path:
 
 
 def criu() -> Path:
-    """The criu program. Without one the test is skipped; in CI it fails."""
+    """The criu program, once it has restored a process here. Without one the test is skipped; in CI it fails."""
     program = os.environ.get("JUPYTER_PAUSE_TEST_CRIU") or _cached("criu_program")
     if not program:
         _missing("no CRIU: `scripts/get-criu FOLDER` installs one; then set JUPYTER_PAUSE_TEST_CRIU to what it prints")
+    selftest = checks_module("criu_selftest")
+    try:
+        selftest.self_test(Path(program))
+    except selftest.NotWorking as reason:
+        _missing(str(reason))
     return Path(program)
 
 
+def checks_module(name: str) -> ModuleType:
+    """A module of scripts/checks, which is a folder of scripts and no package."""
+    sys.path.insert(0, str(CHECKS))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(CHECKS))
+
+
 def _cached(name: str) -> str:
-    spec = importlib.util.spec_from_file_location("jupyter_pause_checks_cache", CACHE_CODE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = getattr(module, name)()
+    found = getattr(checks_module("cache"), name)()
     return str(found) if found else ""
 
 
