@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from .documents import DocumentSaver
 from .gate import AdoptionGate
 from .handlers import extension_handlers
 from .kernel_link import KernelLink
+from .missed_output import OutputWatch
 from .provisioner import configure_default_provisioner
 
 if TYPE_CHECKING:
@@ -135,9 +137,8 @@ class PauseApp(ExtensionApp):
             root_dir=server.root_dir,
             clock=self._clock,
             log=self.log,
-            find_checkpoint=lambda kernel_id, since: next(
-                (m.id for m in store.list() if m.kernel_id == kernel_id and m.created >= since), None
-            ),
+            find_checkpoint=partial(newest_checkpoint, store),
+            describe=lambda kernel_id: self._pauser.session_notes(kernel_id),
         )
         pauser = Pauser(
             kernel_manager=server.kernel_manager,
@@ -173,6 +174,7 @@ class PauseApp(ExtensionApp):
 
     # --- events -------------------------------------------------------------------------------------------------
 
+            outputs=OutputWatch(server.kernel_manager, self._clock, lambda: self._pauser.announce()),
     def _register_events(self) -> None:
         folder = Path(__file__).parent / "events"
         for name in EVENTS:

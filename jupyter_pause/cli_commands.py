@@ -104,6 +104,8 @@ def status(options: argparse.Namespace, output: Output) -> int:
     for row in state["kernels"]:
         if row.get("aborted_cells"):
             output.say(f"{_short(row)}: {len(row['aborted_cells'])} cells did not run because the pause came first.")
+        if row.get("missed_output"):
+            output.say(f"{_short(row)}: {_missed_output(row['missed_output'])}")
     for reason in state["blocked_by"]:
         if reason["code"] not in {(row.get("reason") or {}).get("code") for row in state["kernels"]}:
             output.say(f"Pausing is not possible now: {_reason(reason)}.")
@@ -122,6 +124,15 @@ def _status_row(row: dict[str, Any]) -> list[str]:
         note = _reason(row["reason"])
     saved = f"{checkpoint['id'][:8]}, {size(checkpoint['bytes'])}, {age(checkpoint['created'])}" if checkpoint else "-"
     return [row.get("path") or "-", row["id"][:8], state, age(row["since"]), saved, note]
+
+
+def _missed_output(missed: dict[str, Any]) -> str:
+    """Why the notebook may lack output."""
+    when = f"between {moment(missed['since'])} and {moment(missed['until'])}"
+    if missed["cause"] == "no_server":
+        return f"the kernel went on without a server; what it printed {when} is not in the notebook."
+    count = f"{missed['messages']} outputs" if missed["messages"] is not None else "output"
+    return f"{count} came {when} while no page was connected; the notebook may lack them."
 
 
 def _reason(reason: dict[str, Any]) -> str:

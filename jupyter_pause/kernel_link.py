@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 LONGEST_SOCKET_PATH = 100
 LONGEST_LINE = 65536
 FOLDER_PREFIX = "jpause-"
+#: How many cells that did not run are remembered.
+MOST_CELLS = 10_000
 
 
 class KernelLink:
@@ -136,8 +138,9 @@ class KernelLink:
         raise PauseError("operation_not_found")
 
     async def _op_aborted(self, request: dict[str, Any]) -> dict[str, Any]:
-        ids = [str(i) for i in request.get("messages") or []][:10000]
-        self._pauser.remember_aborted(str(request.get("kernel_id")), ids)
+        messages = [str(i) for i in request.get("messages") or []][:MOST_CELLS]
+        cells = [str(i) for i in request.get("cells") or []][:MOST_CELLS]
+        self._pauser.remember_aborted(str(request.get("kernel_id")), messages, cells)
         return {}
 
 

@@ -11,6 +11,7 @@ import asyncio
 import os
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from .states import (
     Inventory,
     KernelRow,
     Loss,
+    MissedOutput,
     OnLoss,
     Operation,
     Outcome,
@@ -42,13 +44,13 @@ from .states import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from datetime import datetime
 
     from .checkpoint.store import CheckpointManifest, CheckpointStore
     from .clock import Clock
     from .documents import DocumentSaver
     from .journal import Journal
     from .owners.local import Adopted, LocalOwner
+    from .missed_output import OutputWatch
 
 #: How many ended operations `GET operations/ID` still knows.
 KEPT_OPERATIONS = 200
@@ -94,6 +96,7 @@ class KernelEntry:
     last_pause: PauseReport | None = None
     aborted_cells: list[str] = field(default_factory=list)
 
+    aborted_notebook_cells: list[str] = field(default_factory=list)
 
 class Pauser:
     """Pauses and resumes kernels; one operation per kernel at a time."""
@@ -110,6 +113,7 @@ class Pauser:
         settings: PauserSettings,
         documents: DocumentSaver,
         emit: Callable[[str, dict[str, Any]], None],
+        outputs: OutputWatch,
         log: Any,
         runtime_dir: Path,
     ) -> None:
@@ -122,6 +126,7 @@ class Pauser:
         self.settings = settings
         self.documents = documents
         self.log = log
+        self.outputs = outputs
         self._emit = emit
         self._runtime_dir = runtime_dir
         self._revision = 0
@@ -219,6 +224,8 @@ class Pauser:
 
     async def _absent_rows(self) -> list[KernelRow]:
         """Paused sessions of this root dir that are not kernels of this server (another server holds them)."""
+            aborted_notebook_cells=entry.aborted_notebook_cells,
+            missed_output=self.outputs.of(kernel_id),
         rows = []
         for record in await asyncio.to_thread(self.owner.sessions):
             if record.state != "paused" or record.kernel_id in self.kernel_manager:
@@ -735,9 +742,15 @@ class Pauser:
     async def take_over(self, adopted: Adopted) -> None:
         """A session of an earlier server is ours now."""
         if adopted.live:
-            await self.adopted_live(adopted.kernel_id)
+            await self.adopted_live(adopted.kernel_id, adopted.server_seen)
         else:
             self.adopted(adopted.kernel_id, await self._summary(adopted.checkpoint), adopted.since)
+        record = adopted.record
+        if record is not None:
+            entry = self._entry(adopted.kernel_id)
+            entry.aborted_cells = record.aborted_cells
+            entry.aborted_notebook_cells = record.aborted_notebook_cells
+            self.outputs.note(adopted.kernel_id, record.missed_output)
 
     def adopted(self, kernel_id: str, checkpoint: CheckpointSummary | None, since: datetime) -> None:
         """A paused session was taken over from disk."""
@@ -746,7 +759,7 @@ class Pauser:
         self._set(kernel_id, "paused")
         entry.since = since
 
-    async def adopted_live(self, kernel_id: str) -> None:
+    async def adopted_live(self, kernel_id: str, server_seen: datetime | None = None) -> None:
         """A live kernel was taken over from a server that is gone; a pause that it was in the middle of is off."""
         if await self._really_busy(kernel_id):
             # Jupyter Server starts from "idle"; its culler would end a cell that runs long without printing.
@@ -755,12 +768,25 @@ class Pauser:
             self.announce()
             return
         self._set(kernel_id, "unknown", code="adopting")
+        await self._note_output_without_server(kernel_id, server_seen)
         self._background(self._let_go_later(kernel_id))
 
     async def _let_go(self, kernel_id: str, timeout: float) -> bool:
         """Lift the hold of a cut-short pause; False when a capture still holds the kernel after `timeout` seconds.
 
         The capture's staging folder is gone, so it ends soon; until then cells would be aborted.
+    async def _note_output_without_server(self, kernel_id: str, server_seen: datetime | None) -> None:
+        """A cell that ran while the kernel had no server may have printed: nobody could count that."""
+        kernel = self.kernel_manager.get_kernel(kernel_id)
+        status = await control_request(kernel, {"op": "status"}, self.settings.control_timeout)
+        if status is None or server_seen is None:
+            return
+        now = self.clock.now()
+        alone = status.get("ended_alone_at")
+        until = now if status.get("busy") else datetime.fromtimestamp(alone, UTC) if alone else None
+        if until is not None and until > server_seen:
+            self.outputs.note(kernel_id, MissedOutput(since=server_seen, until=min(until, now), cause="no_server"))
+
         """
         kernel = self.kernel_manager.get_kernel(kernel_id)
         limit = self.clock.monotonic() + timeout
@@ -780,7 +806,8 @@ class Pauser:
     def kernel_restarted(self, kernel_id: str, *, while_paused: bool) -> None:
         """A person restarted the kernel: it is empty now, and that is said; the checkpoint stays."""
         entry = self._entry(kernel_id)
-        entry.last_resume, entry.aborted_cells = None, []
+        entry.last_resume, entry.aborted_cells, entry.aborted_notebook_cells = None, [], []
+        self.outputs.forget(kernel_id)
         self._set(kernel_id, "running", outcome="fresh", code="restarted_while_paused" if while_paused else "restarted")
 
     def kernel_ended(self, kernel_id: str) -> None:
@@ -791,9 +818,23 @@ class Pauser:
         self._entries.pop(kernel_id, None)
         self.announce()
 
-    def remember_aborted(self, kernel_id: str, message_ids: list[str]) -> None:
+    def remember_aborted(self, kernel_id: str, message_ids: list[str], cell_ids: list[str]) -> None:
         """Cells that were answered `aborted` because a pause had begun: the frontend offers to run them."""
-        self._entry(kernel_id).aborted_cells = message_ids
+        entry = self._entry(kernel_id)
+        entry.aborted_cells, entry.aborted_notebook_cells = message_ids, cell_ids
+
+    def session_notes(self, kernel_id: str) -> dict[str, Any]:
+        """What belongs into the session's record on disk, so that the next server can say it too."""
+        entry = self._entries.get(kernel_id)
+        missed = self.outputs.of(kernel_id)
+        if missed is not None and (entry is None or entry.state not in ("pausing", "paused")):
+            # Written once when the gap begins, not with every line that is printed.
+            missed = missed.model_copy(update={"messages": None, "until": missed.since})
+        return {
+            "aborted_cells": list(entry.aborted_cells) if entry else [],
+            "aborted_notebook_cells": list(entry.aborted_notebook_cells) if entry else [],
+            "missed_output": missed.model_copy() if missed is not None else None,
+        }
 
     # --- checkpoints --------------------------------------------------------------------------------------------
 
@@ -850,6 +891,7 @@ class Pauser:
             k: reason.code if (reason := self._not_pausable(k)) else None for k in self.kernel_manager.list_kernel_ids()
         }
         if seen != self._seen:
+        self.outputs.sync(self.kernel_manager.list_kernel_ids())
             self._seen = seen
             self.announce()
 
@@ -882,3 +924,4 @@ class Pauser:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self.outputs.close()

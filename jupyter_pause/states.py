@@ -230,6 +230,19 @@ class PauseReport(Record):
 class KernelRow(Record):
     """One kernel (or one paused session without a server-side kernel) in `GET state`."""
 
+class MissedOutput(Record):
+    """Output that no page received. `messages`: how many outputs; None where nobody could count.
+
+    `cause`: "no_page" (no page was connected; a page that comes back with its old connection may still get it) or
+    "no_server" (the kernel went on while its server was away).
+    """
+
+    messages: int | None = None
+    since: UTCTime
+    until: UTCTime
+    cause: Literal["no_page", "no_server"] = "no_page"
+
+
     id: str
     name: str | None = None
     path: str | None = None
@@ -246,7 +259,10 @@ class KernelRow(Record):
     aborted_cells: list[str] = Field(default_factory=list)
 
 
+    #: Requests (message ids) and, where the page named them, notebook cells that were answered `aborted`.
 class ResumeDoor(Record):
+    aborted_notebook_cells: list[str] = Field(default_factory=list)
+    missed_output: MissedOutput | None = None
     """How a workspace is brought back once its server is gone. Never holds a token."""
 
     kind: Literal["kubeflow", "jupyterhub", "none"]
@@ -397,3 +413,6 @@ class SessionRecord(BaseModel):
     cause: str | None = None
     #: The process `pid` was only loading the checkpoint: nothing was proven, nothing of it is worth keeping.
     resuming: bool = False
+    aborted_cells: list[str] = Field(default_factory=list)
+    aborted_notebook_cells: list[str] = Field(default_factory=list)
+    missed_output: MissedOutput | None = None

@@ -10,12 +10,13 @@ import type {
   ApiErrorBody,
   Fate,
   KernelRow,
+  MissedOutput,
   Operation,
   Phase,
   Reason,
   State
 } from './api/records';
-import { formatBytes, localeOf } from './format';
+import { formatBytes, formatTime, localeOf } from './format';
 import type { Availability } from './tokens';
 
 type Params = Record<string, unknown>;
@@ -328,6 +329,39 @@ export function noteSentence(
 
 /**
  * Why nothing can be done at all, or null when the server part answers.
+/**
+ * That the notebook lacks output, since when and why.
+ */
+export function missedOutputSentence(
+  missed: MissedOutput,
+  trans: TranslationBundle
+): string {
+  const locale = localeOf(trans);
+  const since = formatTime(missed.since, locale);
+  const until = formatTime(missed.until, locale);
+  if (missed.cause === 'no_server') {
+    return trans.__(
+      'The kernel went on while its server was away (%1 to %2). What it printed then is not in this notebook.',
+      since,
+      until
+    );
+  }
+  if (missed.messages === null) {
+    return trans.__(
+      'The kernel printed while no page was connected (%1 to %2). That output is not in this notebook.',
+      since,
+      until
+    );
+  }
+  return trans._n(
+    '%1 output came while no page was connected (%2 to %3). It is not in this notebook.',
+    '%1 outputs came while no page was connected (%2 to %3). They are not in this notebook.',
+    missed.messages,
+    since,
+    until
+  );
+}
+
  */
 export function availabilitySentence(
   availability: Availability,

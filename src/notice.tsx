@@ -6,6 +6,7 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import {
+  infoIcon,
   offlineBoltIcon,
   ReactWidget,
   UseSignal
@@ -17,7 +18,11 @@ import React from 'react';
 
 import { formatTime, localeOf } from './format';
 import { busyIcon, pausedIcon } from './icons';
-import { blockedSentence, noteSentence } from './messages';
+import {
+  blockedSentence,
+  missedOutputSentence,
+  noteSentence
+} from './messages';
 import { RequestLog, remainingCells, runRemaining } from './remaining';
 import type { IPauseActions, IPauseManager } from './tokens';
 import { isBusy, isPaused, progressSentence } from './view';
@@ -175,7 +180,43 @@ export class NotebookNotice extends ReactWidget {
         />
       );
     }
-    return this._unattached();
+    return this._missedOutput() ?? this._unattached();
+  }
+
+  /** Output that went to nobody. A page that was there before the gap may have got it with its old connection. */
+  private _missedOutput(): JSX.Element | null {
+    const { manager, panel, trans } = this._options;
+    const row = manager.row(panel.sessionContext.session?.kernel?.id);
+    const missed = row?.missed_output;
+    if (!row || !missed || this._dismissed.has(row.id + missed.since)) {
+      return null;
+    }
+    if (
+      missed.cause === 'no_page' &&
+      this._gapAtFirstSight.get(row.id) !== missed.since
+    ) {
+      return null;
+    }
+    return (
+      <Line
+        icon={infoIcon}
+        text={missedOutputSentence(missed, trans)}
+        dismiss={trans.__('Dismiss')}
+        onDismiss={() => {
+          this._dismissed.add(row.id + missed.since);
+          this._onChanged();
+        }}
+      />
+    );
+  }
+
+  /** Whether there was a gap already when this page first saw the kernel. */
+  private _look(): void {
+    const { manager, panel } = this._options;
+    const row = manager.row(panel.sessionContext.session?.kernel?.id);
+    if (row && !this._gapAtFirstSight.has(row.id)) {
+      this._gapAtFirstSight.set(row.id, row.missed_output?.since ?? null);
+    }
   }
 
   /** A checkpoint of this notebook whose session is not known any more. */
@@ -228,7 +269,12 @@ export class NotebookNotice extends ReactWidget {
     const { manager, panel } = this._options;
     const row = manager.row(panel.sessionContext.session?.kernel?.id);
     return row && row.aborted_cells.length > 0
-      ? remainingCells(panel, this._log, row.aborted_cells)
+      ? remainingCells(
+          panel,
+          this._log,
+          row.aborted_cells,
+          row.aborted_notebook_cells
+        )
       : [];
   }
 
@@ -236,6 +282,7 @@ export class NotebookNotice extends ReactWidget {
     if (this.isDisposed || this._options.panel.isDisposed) {
       return;
     }
+    this._look();
     this.setHidden(this._notice() === null);
     this._viewChanged.emit();
   }
@@ -244,6 +291,7 @@ export class NotebookNotice extends ReactWidget {
   private readonly _log: RequestLog;
   private readonly _observer: ResizeObserver;
   private readonly _dismissed = new Set<string>();
+  private readonly _gapAtFirstSight = new Map<string, string | null>();
   private readonly _viewChanged = new Signal<this, void>(this);
 }
 

@@ -4,7 +4,8 @@
  */
 
 import type { ISessionContext } from '@jupyterlab/apputils';
-import type { Cell } from '@jupyterlab/cells';
+import type { Cell, ICellModel } from '@jupyterlab/cells';
+import { isCodeCellModel } from '@jupyterlab/cells';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { NotebookActions } from '@jupyterlab/notebook';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
@@ -56,10 +57,11 @@ export class RequestLog implements IDisposable {
    * The ids of the cells behind some requests, without those that were run again since.
    *
    * @param requests - message ids.
+   * @param named - cells that the kernel itself named; they count unless this page ran them since.
    */
-  cellsOf(requests: readonly string[]): string[] {
+  cellsOf(requests: readonly string[], named: readonly string[]): string[] {
     const wanted = new Set(requests);
-    const cells = new Map<string, boolean>();
+    const cells = new Map<string, boolean>(named.map(cell => [cell, true]));
     for (const [request, cell] of this._cells) {
       // The map keeps the order of sending: what was sent last for a cell decides.
       cells.set(cell, wanted.has(request));
@@ -110,14 +112,27 @@ export class RequestLog implements IDisposable {
 
 /**
  * The cells of a notebook that a pause kept from running, in the order of the notebook.
+ *
+ * @param aborted - message ids of requests; this page knows the cells of those it sent itself.
+ * @param named - cells that the kernel named. One that has a number was run since, by whichever page.
  */
 export function remainingCells(
   panel: NotebookPanel,
   log: RequestLog,
-  aborted: readonly string[]
+  aborted: readonly string[],
+  named: readonly string[]
 ): Cell[] {
-  const ids = new Set(log.cellsOf(aborted));
-  return panel.content.widgets.filter(cell => ids.has(cell.model.id));
+  const cells = panel.content.widgets;
+  const open = cells
+    .map(cell => cell.model)
+    .filter(model => named.includes(model.id) && !hasNumber(model))
+    .map(model => model.id);
+  const ids = new Set(log.cellsOf(aborted, open));
+  return cells.filter(cell => ids.has(cell.model.id));
+}
+
+function hasNumber(model: ICellModel): boolean {
+  return isCodeCellModel(model) && model.executionCount !== null;
 }
 
 /**

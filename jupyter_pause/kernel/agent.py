@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from typing import Any, Callable
 
 from . import control, files, gate, history, interpreter, link, loading, mark, register, saving, tips
@@ -48,6 +49,9 @@ class Agent:
         self.inventory: Any = None
         #: What did not work in here, as sentences; the server shows them.
         self.problems: list[str] = []
+        #: When the last cell ended that had no server (seconds since the epoch): what it printed went to nobody.
+        self.ended_alone_at: float | None = None
+        self._watchdog: Any = None
         self._after_cell: str | None = None
         self._reporting = threading.Event()
 
@@ -80,7 +84,7 @@ class Agent:
         try:
             from . import watchdog
 
-            watchdog.start(self)
+            self._watchdog = watchdog.start(self)
         except Exception as error:
             self.problems.append("watchdog: {}: {}".format(type(error).__name__, error))
 
@@ -101,6 +105,8 @@ class Agent:
         self._after_cell = staging
 
     def _cell_ended(self) -> None:
+        if self._watchdog is not None and self._watchdog.is_alone():
+            self.ended_alone_at = time.time()
         staging, self._after_cell = self._after_cell, None
         if staging is not None:
             self.saver.begin(staging)

@@ -63,6 +63,14 @@ class Watchdog:
                     self._agent.problems.append(problem)
                 self._put_off()
 
+    def is_alone(self) -> bool:
+        """Whether there is no server now. Never raises."""
+        try:
+            facts = self._agent.files.server()
+            return bool(facts) and not self._is_alive(facts)
+        except Exception:
+            return False
+
     def look(self, now: float) -> None:
         """One look at monotonic second `now`; saves the kernel and ends the process when it is an orphan."""
         facts = self._agent.files.server()

@@ -153,6 +153,11 @@ class Leases:
         holder, _ = self._read(self._files.path(kernel_id, LEASE))
         return holder is not None and holder.id == self.me.id
 
+    def last_heartbeat(self, kernel_id: str) -> datetime | None:
+        """When the holder, whoever it is, last said that it lives (UTC)."""
+        holder, _ = self._read(self._files.path(kernel_id, LEASE))
+        return datetime.fromisoformat(holder.heartbeat).astimezone(UTC) if holder is not None else None
+
     def surely_held(self, kernel_id: str) -> bool:
         """Whether another server holds it that is seen to be alive: no time will change that."""
         holder, _ = self._read(self._files.path(kernel_id, LEASE))

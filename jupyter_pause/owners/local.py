@@ -12,7 +12,7 @@ import asyncio
 import importlib.util
 import os
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -68,8 +68,12 @@ class LocalOwner:
         clock: Clock,
         log: Any,
         find_checkpoint: Callable[[str, datetime], str | None] | None = None,
+        describe: Callable[[str], dict[str, Any]] | None = None,
     ) -> None:
-        """`find_checkpoint(kernel_id, since)` names the newest committed checkpoint made after `since` (blocks)."""
+        """`find_checkpoint(kernel_id, since)` names the newest committed checkpoint made after `since` (blocks).
+
+        `describe(kernel_id)` gives more fields of the session's record (cells that did not run, missed output).
+        """
         self.root_dir = os.path.realpath(os.path.expanduser(root_dir))
         self.stopping = False
         self._km = kernel_manager
@@ -77,6 +81,7 @@ class LocalOwner:
         self._clock = clock
         self._log = log
         self._find_checkpoint = find_checkpoint
+        self._describe = describe
         self._files = SessionFiles(root)
         self._leases = Leases(self._files, clock)
         self._known: dict[str, _Known] = {}
@@ -295,6 +300,7 @@ class LocalOwner:
             pid_start_time=provisioner.pid_start_time,
             cause=known.cause,
             resuming=known.resuming,
+            **(self._describe(kernel_id) if self._describe is not None else {}),
         )
 
     def _provisioner(self, kernel_id: str) -> PauseProvisioner | None:
@@ -390,6 +396,7 @@ class LocalOwner:
         record = await asyncio.to_thread(self._files.read, kernel_id)
         if record is None or record.state == "ended" or not self._is_mine(record) or kernel_id in self._km:
             return None
+        server_seen = await asyncio.to_thread(self._leases.last_heartbeat, kernel_id)
         if not await asyncio.to_thread(self._leases.acquire, kernel_id):
             if not await asyncio.to_thread(self._leases.surely_held, kernel_id):
                 self._undecided.add(kernel_id)
@@ -400,7 +407,7 @@ class LocalOwner:
                 await asyncio.to_thread(self._files.delete, kernel_id)
                 self._log.warning("jupyter-pause: a kernel ended with its server and had no checkpoint")
                 return None
-            return await self._start(decided)
+            return replace(await self._start(decided), server_seen=server_seen)
         except BaseException:
             await asyncio.to_thread(self._leases.release, kernel_id)
             raise
@@ -456,7 +463,7 @@ class LocalOwner:
         self._known[kernel_id] = _Known(state, record.since, record.checkpoint, record.cause)
         await self._restore_session(record)
         await self._write(kernel_id)
-        return Adopted(kernel_id, state == "running", record.checkpoint, record.since)
+        return Adopted(kernel_id, state == "running", record.checkpoint, record.since, record)
 
     async def _start_kernel(self, record: SessionRecord, adoption: Adoption) -> None:
         """Raises what Jupyter raises (NoSuchKernel), and RuntimeError if another provisioner would start a process."""

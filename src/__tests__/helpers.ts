@@ -37,6 +37,8 @@ export function row(changes: Partial<KernelRow> = {}): KernelRow {
     last_resume: null,
     last_pause: null,
     aborted_cells: [],
+    aborted_notebook_cells: [],
+    missed_output: null,
     ...changes
   };
 }

@@ -249,14 +249,14 @@ describe('RequestLog', () => {
     send(anyMessage, 'm3', 'third');
     send(anyMessage, 'm4', undefined);
     send(anyMessage, 'm5', 'third', 'complete_request');
-    expect(log.cellsOf(['m2', 'm3', 'm4', 'other'])).toEqual([
+    expect(log.cellsOf(['m2', 'm3', 'm4', 'other'], [])).toEqual([
       'second',
       'third'
     ]);
     send(anyMessage, 'm6', 'second');
-    expect(log.cellsOf(['m2', 'm3'])).toEqual(['third']);
+    expect(log.cellsOf(['m2', 'm3'], [])).toEqual(['third']);
     log.dispose();
     send(anyMessage, 'm7', 'third');
-    expect(log.cellsOf(['m3'])).toEqual(['third']);
+    expect(log.cellsOf(['m3'], [])).toEqual(['third']);
   });
 });

@@ -46,6 +46,9 @@ export type ResumeReport = Schemas['ResumeReport'];
 /** What the last pause of a kernel gave back. */
 export type PauseReport = Schemas['PauseReport'];
 
+/** Output that no page received. */
+export type MissedOutput = Schemas['MissedOutput'];
+
 /** A kernel, or a paused session without one. */
 export type KernelRow = Schemas['KernelRow'];
 

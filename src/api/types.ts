@@ -326,6 +326,20 @@ export interface components {
             rss_before: number | null;
             process_gone: boolean;
         };
+        /** @description Output that no page received, until the next cell that a page runs */
+        MissedOutput: {
+            /** @description How many outputs; null where nobody could count */
+            messages: number | null;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /**
+             * @description no_page: a page that comes back with its old connection may still get it
+             * @enum {string}
+             */
+            cause: "no_page" | "no_server";
+        };
         KernelRow: {
             id: string;
             name: string | null;
@@ -343,6 +357,9 @@ export interface components {
             last_pause: components["schemas"]["PauseReport"] | null;
             /** @description Message ids answered `aborted` because a pause began */
             aborted_cells: string[];
+            /** @description Ids of the notebook cells behind them, where the page named them */
+            aborted_notebook_cells: string[];
+            missed_output: components["schemas"]["MissedOutput"] | null;
         };
         ServerState: {
             /** @description Grows with every change; compare it with the one in events */
