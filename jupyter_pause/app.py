@@ -124,7 +124,7 @@ class PauseApp(ExtensionApp):
 
         server = self._server
         self._clock = SystemClock()
-        environment = detect()
+        environment = detect().reason
         if environment is not None:
             self.log.info("jupyter-pause: %s", environment.message)
         root = Path(self.checkpoint_dir).expanduser().absolute()
