@@ -11,6 +11,7 @@ import pytest
 
 from . import binaries, resources
 from .apiserver import ApiServer
+from .standin_fixtures import standin  # noqa: F401  a fixture
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,132 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""What an administrator has set up before: the runtime class, cluster roles, WorkspaceKinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.cluster.rest import Object
+
+PORT_ID = "jupyterlab"
+PORT = 8888
+HOME = "/home/jovyan"
+
+RUNTIME_CLASS = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "gvisor"},
+    "handler": "gvisor",
+}
+
+#: The part of Kubeflow's role of this name that a workspace's own pod may use (facts/cluster.md section 2).
+KUBEFLOW_EDIT = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "kubeflow-edit"},
+    "rules": [
+        {
+            "apiGroups": ["kubeflow.org"],
+            "resources": ["workspaces", "notebooks"],
+            "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
+        },
+        {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["apps"], "resources": ["statefulsets"], "verbs": ["get", "list", "watch", "patch"]},
+    ],
+}
+
+#: What `kubeflow-edit` lacks: snapshots to be seen and deleted, the kind's annotations, and the add-on's webhook.
+SNAPSHOT_USER = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "snapshot-user"},
+    "rules": [
+        {
+            "apiGroups": ["podsnapshot.gke.io"],
+            "resources": ["podsnapshots", "podsnapshotmanualtriggers", "podsnapshotpolicies"],
+            "verbs": ["get", "list", "watch", "delete"],
+        }
+    ],
+}
+
+
+def workspace_kind(
+    name: str,
+    image: str,
+    env: Mapping[str, str],
+    *,
+    roles: Sequence[str],
+    resources: Object,
+    activity_rules: Sequence[Object] = (),
+    probe_seconds: int | None = None,
+) -> Object:
+    """A WorkspaceKind with one image and one pod size.
+
+    Args:
+        name: of the kind; cluster-scoped.
+        env: more environment, next to what Kubeflow's own kinds set.
+        roles: cluster roles of the pod's service account.
+        resources: of the container.
+        probe_seconds: between two activity probes; None: no probe.
+    """
+    variables = [
+        {"name": "NB_PREFIX", "value": f'{{{{ httpPathPrefix "{PORT_ID}" }}}}'},
+        {"name": "JUPYTERHUB_SERVICE_PREFIX", "value": f'{{{{ httpPathPrefix "{PORT_ID}" }}}}'},
+        {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        *({"name": variable, "value": value} for variable, value in env.items()),
+    ]
+    template: Object = {
+        "serviceAccount": {"clusterRoles": [{"name": role} for role in roles]},
+        "probes": {"readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 5}},
+        "volumeMounts": {"home": HOME},
+        "ports": [{"id": PORT_ID, "protocol": "HTTP", "defaultDisplayName": "JupyterLab"}],
+        "extraEnv": variables,
+        "extraVolumes": [{"name": "dshm", "emptyDir": {"medium": "Memory"}}],
+        "extraVolumeMounts": [{"name": "dshm", "mountPath": "/dev/shm"}],
+        "options": {
+            "imageConfig": {"spawner": {"default": "image"}, "values": [_image(image)]},
+            "podConfig": {
+                "spawner": {"default": "size"},
+                "values": [
+                    {"id": "size", "spawner": {"displayName": "The one size"}, "spec": {"resources": resources}}
+                ],
+            },
+        },
+    }
+    if probe_seconds is not None:
+        template["activityProbe"] = {
+            "minProbeIntervalSeconds": probe_seconds,
+            "probeIntervalSeconds": probe_seconds,
+            "jupyter": {"lastActivity": True, "portId": PORT_ID},
+        }
+    spec: Object = {
+        "spawner": {"displayName": name, "description": "Made by a test"},
+        "podTemplate": template,
+        "activityRules": list(activity_rules),
+    }
+    return {"apiVersion": "kubeflow.org/v1beta1", "kind": "WorkspaceKind", "metadata": {"name": name}, "spec": spec}
+
+
+def workspace(namespace: str, name: str, kind: str, *, stateful: bool) -> Object:
+    """A Workspace of that kind, with a home volume of its own."""
+    annotations = {"podsnapshot.gke.kubeflow.org/enabled": "true"} if stateful else {}
+    return {
+        "apiVersion": "kubeflow.org/v1beta1",
+        "kind": "Workspace",
+        "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
+        "spec": {
+            "kind": kind,
+            "podTemplate": {
+                "volumes": {"home": f"home-{name}"},
+                "options": {"imageConfig": "image", "podConfig": "size"},
+            },
+        },
+    }
+
+
+def _image(image: str) -> Object:
+    return {
+        "id": "image",
+        "spawner": {"displayName": "The one image"},
+        "spec": {"image": image, "ports": [{"id": PORT_ID, "port": PORT}]},
+    }
