@@ -64,6 +64,26 @@ SENTENCES: dict[str, tuple[int, str]] = {
     ),
     "resume_timeout": (500, "The kernel did not come back within {seconds} seconds; it is still paused, try again."),
     "release_failed": (500, "The state was saved, but the process could not be ended. {detail}"),
+    "workspace_unsupported": (409, "Nobody here can pause the whole workspace. Pause kernels one by one instead."),
+    "workspace_blocked": (409, "This workspace cannot be paused now. Look at `blocked_by`, it names what to do."),
+    "workspace_pausing": (409, "The workspace is being paused already, by somebody else."),
+    "intent_unwritable": (
+        409,
+        "What was promised could not be written to the checkpoint folder ({detail}), so nothing was released.",
+    ),
+    "snapshot_overdue": (
+        500,
+        "The snapshot was not ready after {seconds} seconds, so the pause was taken back and everything goes on.",
+    ),
+    "snapshot_failed": (500, "The snapshot failed, so the pause was taken back and everything goes on. {detail}"),
+    "release_overdue": (
+        500,
+        "The pod was not ended within {seconds} seconds, so the pause was taken back. Paused kernels can be resumed.",
+    ),
+    "take_back_failed": (
+        500,
+        "The snapshot did not come, and the pause could not be taken back: the cluster did not answer. The pod runs.",
+    ),
     "server_stopping": (503, "The server is shutting down."),
     "internal": (500, "Something went wrong inside jupyter-pause ({detail}). The kernel was left as it was."),
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jupyter_server.auth.decorator import authorized
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 AUTH_RESOURCE = "jupyter_pause"
 Body = TypeVar("Body", bound=BaseModel)
+
+#: Names of objects in Kubernetes (RFC 1123 subdomains): anything else never becomes part of a request.
+_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 #: Seconds that a request waits for the take-over of an earlier server's sessions.
 LONGEST_HOLD = 10.0
@@ -117,6 +121,13 @@ class PauseHandler(ExtensionHandlerMixin, APIHandler):
         allowed = await ensure_async(self.authorizer.is_authorized(self, self.current_user, action, resource))
         if not allowed:
             raise web.HTTPError(403)
+
+    def flag(self, name: str) -> bool:
+        """A query argument that is `true` or `false` (when it is missing)."""
+        value = self.get_query_argument(name, "false")
+        if value not in ("true", "false"):
+            raise PauseError("bad_request", detail=f"{name}: not true or false", field=name)
+        return value == "true"
 
     def answer(self, model: BaseModel) -> None:
         """Finish with a record."""
@@ -248,11 +259,34 @@ class CheckpointHandler(PauseHandler):
     async def delete(self, checkpoint_id: str) -> None:
         """Delete it for good."""
         await self.require("write", "kernels")
-        force = self.get_query_argument("force", "false")
-        if force not in ("true", "false"):
-            raise PauseError("bad_request", detail="force: not true or false", field="force")
-        await self.pauser.delete_checkpoint(checkpoint_id, force=force == "true")
+        await self.pauser.delete_checkpoint(checkpoint_id, force=self.flag("force"))
         self.set_status(204)
+        self.finish()
+
+
+class SnapshotsHandler(PauseHandler):
+    """`GET snapshots`."""
+
+    @web.authenticated
+    @authorized
+    async def get(self) -> None:
+        """Pod snapshots of this workspace, newest first."""
+        rows = await self.pauser.require_workspace().snapshots()
+        self.finish(json.dumps({"snapshots": [row.model_dump(mode="json") for row in rows]}))
+
+
+class SnapshotHandler(PauseHandler):
+    """`snapshots/ID`."""
+
+    @web.authenticated
+    @authorized
+    async def delete(self, snapshot_id: str) -> None:
+        """Ask the cluster to delete it."""
+        await self.require("write", "kernels")
+        if not is_object_name(snapshot_id):
+            raise PauseError("bad_id")
+        await self.pauser.require_workspace().delete_snapshot(snapshot_id, force=self.flag("force"))
+        self.set_status(202)
         self.finish()
 
 
@@ -278,6 +312,11 @@ class UnknownCallHandler(PauseHandler):
         _no_such_call()
 
 
+def is_object_name(name: str) -> bool:
+    """Whether it can be the name of an object in a cluster."""
+    return _OBJECT_NAME.fullmatch(name) is not None
+
+
 def _no_such_call() -> None:
     raise web.HTTPError(404, "There is no such call; see the REST reference.")
 
@@ -292,6 +331,8 @@ ROUTES: list[tuple[str, type[PauseHandler]]] = [
     (r"documents", DocumentsHandler),
     (r"checkpoints", CheckpointsHandler),
     (r"checkpoints/([^/]+)", CheckpointHandler),
+    (r"snapshots", SnapshotsHandler),
+    (r"snapshots/([^/]+)", SnapshotHandler),
     (r".*", UnknownCallHandler),
 ]
 

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
+    from pathlib import Path
 
+    from jupyter_pause.clock import Clock
+    from jupyter_pause.cluster.client import ClusterClient
+    from jupyter_pause.owners.detection import HubServer
     from jupyter_pause.states import OwnerKind, Phase, PodSnapshotRow, Reason, ResumeDoor, SessionRecord, State
 
 
@@ -120,6 +124,23 @@ class ResumedFrom:
     timeline: Mapping[str, datetime] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class OwnerContext:
+    """What the module of an owner gets to make one: it has a function `open_owner(context) -> WorkspaceOwner`.
+
+    `client` None: there is no Kubernetes here. `namespace`, `name`: as `detection.identify` found them; `pod`: our own,
+    where known. `places`: folders that must outlive the pod. `hub`: the Hub's server, as the environment says.
+    """
+
+    client: ClusterClient | None
+    namespace: str | None
+    name: str
+    pod: str | None
+    clock: Clock
+    places: tuple[Path, ...] = ()
+    hub: HubServer | None = None
+
+
 class WorkspaceOwner(Protocol):
     """Whoever starts and stops the pod. Asking may raise `ClusterError`, or another error with `code` and `params`."""
 
@@ -151,6 +172,9 @@ class WorkspaceOwner(Protocol):
 
     async def take_back(self) -> bool:
         """Undo a release that does not end, in one short request; False when it was too late."""
+
+    async def snapshot_failure(self) -> Reason | None:
+        """Why the snapshot that was asked for did not come, where the cluster says so. Never raises."""
 
     async def quiet(self) -> None:
         """Close every connection that leaves the pod; nothing opens one again before `wake()`."""

@@ -9,6 +9,7 @@ documentation of Pod Snapshots.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -311,3 +312,49 @@ def parse_millis(value: Any) -> datetime | None:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         return None
     return datetime.fromtimestamp(value / 1000, UTC)
+
+
+# --- where a pod came from ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the cluster says of a pod's start. `restored` None: it does not say (`code` why)."""
+
+    restored: bool | None
+    snapshot: str | None
+    code: str | None = None
+    why: str | None = None
+
+
+def origin_of(workspace: Mapping[str, Any] | None, pod: Mapping[str, Any] | None) -> Origin:
+    """Whether GKE restored this pod, and from which snapshot (cases.md S20).
+
+    Only the condition with the id that the pod was told to use counts; a missing condition is no word at all, because
+    a fresh pod has none either. The add-on removes its own note from the Workspace once the pod is Ready.
+    """
+    facts = PodFacts.of(pod)
+    if facts is None:
+        return Origin(None, None, "pod_not_readable")
+    annotations = (workspace or {}).get("metadata", {}).get("annotations") or {}
+    wanted = facts.restore_from or annotations.get(LAST_CHECKPOINT) or None
+    condition = facts.conditions.get(POD_RESTORED)
+    if condition is None:
+        return Origin(None, wanted, "not_restored" if wanted else "no_snapshot")
+    if str(condition.get("status")) != "True":
+        return Origin(False, wanted, "restore_refused", str(condition.get("reason") or "")[:_DETAIL] or None)
+    if wanted is None:
+        return Origin(None, None, "snapshot_not_known")
+    named = re.search(rf"(?<![\w.-]){re.escape(wanted)}(?![\w-])", str(condition.get("message") or ""))
+    return Origin(True, wanted) if named else Origin(False, wanted, "other_snapshot")
+
+
+def newest_time(*objects: Mapping[str, Any] | None) -> datetime | None:
+    """The latest time of the cluster's clock that these objects hold: the cluster's own now is not earlier."""
+    found = []
+    for thing in objects:
+        for condition in ((thing or {}).get("status") or {}).get("conditions") or []:
+            found += [parse_time(condition.get("lastTransitionTime")), parse_time(condition.get("lastProbeTime"))]
+        for entry in ((thing or {}).get("metadata") or {}).get("managedFields") or []:
+            found.append(parse_time(entry.get("time")))
+    return max((value for value in found if value is not None), default=None)
