@@ -73,6 +73,8 @@ def _build(part: Part, entry: Path, env: dict[str, str]) -> None:
             "-trimpath",
             "-mod=readonly",
             f"-ldflags=-s -w {_version_flags()}",
+            # -w leaves debug information out of the programs; not making it either saves a seventh of the work.
+            "-gcflags=all=-dwarf=false",
             "-o",
             entry,
             "./etcd",

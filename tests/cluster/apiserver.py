@@ -310,9 +310,9 @@ class ApiServer:
                 start_new_session=True,
                 umask=0o077,
             )
-        # When this test process is killed, the pipe closes, and the guard ends what nobody else would.
+        # When this test process is killed, the pipe closes, and the guard ends and removes what nobody else would.
         self._guards[process.pid] = subprocess.Popen(
-            ["/bin/sh", "-c", 'read -r _; kill -KILL "$1"', "guard", str(process.pid)],
+            ["/bin/sh", "-c", 'read -r _; kill -KILL "$1"; rm -rf "$2"', "guard", str(process.pid), str(self.folder)],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )

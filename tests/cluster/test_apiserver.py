@@ -6,16 +6,22 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.harness import until
+
 from . import resources, tokens
 from .apiserver import ApiServer
 from .rest import ApiError, Rest
 
+ROOT = Path(__file__).resolve().parents[2]
 WORKSPACE = "kubeflow.org/v1beta1/Workspace"
 SNAPSHOT = "podsnapshot.gke.io/v1/PodSnapshot"
 
@@ -301,6 +307,42 @@ def test_an_api_server_that_hangs_dies_and_comes_back_with_its_data(own_api_serv
     assert server.get("v1/Namespace", namespace)["metadata"]["name"] == namespace
     refused(403, server.api(token).list, "v1/Pod", namespace)
     impatient.close()
+
+
+def test_it_ends_with_a_test_run_that_is_killed(api_server: ApiServer) -> None:
+    program = """
+import pathlib, sys
+from tests.cluster.apiserver import ApiServer
+server = ApiServer(pathlib.Path(sys.argv[1])).start()
+print(server.folder, *server.pids, flush=True)
+sys.stdin.read()
+"""
+    run = subprocess.Popen(
+        [sys.executable, "-c", program, api_server.binaries],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdin is not None and run.stdout is not None
+    folder, *pids = run.stdout.readline().split()
+    run.kill()
+    run.wait()
+    run.stdin.close()
+    run.stdout.close()
+    assert len(pids) == 2
+    until(lambda: not any(Path("/proc", pid).exists() for pid in pids), "etcd and kube-apiserver end")
+    until(lambda: not Path(folder).exists(), "their folder is removed")
+
+
+def test_an_api_server_that_cannot_start_says_why(api_server: ApiServer) -> None:
+    server = ApiServer(api_server.binaries, flags={"authorization-mode": "Nonsense"})
+    try:
+        with pytest.raises(RuntimeError, match="Nonsense"):
+            server.start()
+    finally:
+        server.stop()
+    assert not server.folder.exists()
 
 
 def test_stopping_it_leaves_nothing(own_api_server: ApiServer) -> None:
