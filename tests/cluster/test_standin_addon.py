@@ -33,6 +33,12 @@ def running(standin: StandIn, name: str = "w", **options: object) -> dict[str, o
     return ask(standin, name)
 
 
+def closed(standin: StandIn) -> Object | None:
+    """The pod, once its gate is closed."""
+    pod = standin.pod("w")
+    return pod if pod is not None and not is_true(pod, GATE) and not is_true(pod, "Ready") else None
+
+
 def process_of(standin: StandIn, name: str = "w"):
     pod = standin.pod(name)
     return None if pod is None else standin.pod_process(pod["metadata"]["name"])
@@ -60,8 +66,7 @@ def test_the_order_of_a_pause(standin: StandIn) -> None:
     assert answer["spec"]["paused"] is False, "rewritten in the same request: success, not refusal"
     assert answer["metadata"]["annotations"][STATE] == "Checkpointing"
     stamp = answer["metadata"]["annotations"][STARTED]
-    pod = standin.pod("w")
-    assert pod is not None and not is_true(pod, GATE) and not is_true(pod, "Ready")
+    pod = standin.wait_for(lambda: closed(standin), "the gate is closed, and the pod is not Ready")
     standin.wait_for_state("w", "Unknown")
 
     standin.wait_for(lambda: snapshots(standin), "a PodSnapshot")
@@ -166,6 +171,7 @@ def test_weak_spot_1_no_failure_path_and_the_way_back(standin: StandIn) -> None:
     assert annotations(standin)[STATE] == "Checkpointing"
     process = process_of(standin)
     assert process is not None and process.is_running()
+    standin.wait_for(lambda: closed(standin), "the gate is closed")
     assert httpx.get(standin.url("w"), trust_env=False).status_code == 503, "locked out of a pod that still runs"
 
     own = standin.api_server.api(str(first["account"]))

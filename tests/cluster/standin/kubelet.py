@@ -18,6 +18,7 @@ import httpx
 from tests.cluster.rest import ApiError, Object
 
 from . import container, pods
+from .addresses import Addresses
 from .api import POD, STRATEGIC, Api, Cache, Key, is_true, key_of, make_condition, now
 from .container import Container, ContainerSpec, CriuError, OutsideConnection
 from .events import Events
@@ -63,7 +64,7 @@ class Kubelet:
     def __init__(self, node: Node, snapshots: SnapshotStore) -> None:
         self._node = node
         self._snapshots = snapshots
-        self._addresses: dict[Key, str] = {}
+        self._addresses = Addresses()
         self.workers: dict[str, PodWorker] = {}
         node.pods.listen(self._changed)
 
@@ -80,6 +81,7 @@ class Kubelet:
         """End all containers, at once."""
         for worker in list(self.workers.values()):
             await worker.abandon()
+        self._addresses.close()
 
     def _changed(self, key: Key, pod: Object | None) -> None:
         if pod is None:
@@ -92,10 +94,7 @@ class Kubelet:
         if uid in self.workers:
             self.workers[uid].update(pod)
         elif pod["spec"].get("nodeName") == NODE:
-            # A StatefulSet's pod keeps its address here, so that a restored server still listens on its own.
-            ip = self._addresses.setdefault(
-                key, f"127.77.{len(self._addresses) // 250}.{len(self._addresses) % 250 + 1}"
-            )
+            ip = self._addresses.of(key)
             worker = PodWorker(self._node, self._snapshots, pod, ip, lambda: self.workers.pop(uid, None))
             self.workers[uid] = worker
             worker.begin()
