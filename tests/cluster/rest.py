@@ -66,7 +66,7 @@ class Rest:
         content_type: str = "application/json",
         query: Mapping[str, str] | None = None,
     ) -> Any:
-        """One request by path.
+        """One request by path. A watch answers, when it ends, with the list of its events.
 
         Raises:
             ApiError: the answer is not a success.
@@ -80,6 +80,8 @@ class Rest:
         )
         if answer.is_success:
             is_json = answer.headers.get("Content-Type", "").startswith("application/json")
+            if "watch" in (query or {}):
+                return [json.loads(line) for line in answer.text.splitlines()]
             return answer.json() if is_json else answer.text
         raise _error(answer)
 

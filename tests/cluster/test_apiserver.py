@@ -270,6 +270,28 @@ def test_the_audit_log_counts_each_users_requests(api_server: ApiServer, namespa
     assert asked == [("get", 200), ("patch", 403), ("watch", 200)]
 
 
+def test_a_version_that_the_api_server_no_longer_has_is_gone(own_api_server: ApiServer) -> None:
+    server = own_api_server
+    namespace = server.namespace()
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    base = {"apiVersion": "v1", "kind": "ConfigMap"}
+    versions = [
+        server.apply({**base, "metadata": {"name": f"map-{number}"}}, namespace)[0]["metadata"]["resourceVersion"]
+        for number in range(3)
+    ]
+
+    def watch(version: str) -> Any:
+        query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": "1"}
+        return server.as_admin.request("GET", path, query=query)
+
+    assert [event["type"] for event in watch(versions[0])] == ["ADDED", "ADDED"]
+    server.kill()
+    server.start()
+    (event,) = watch(versions[0])
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
+    assert watch(versions[-1]) == []
+
+
 def test_kubectl_lists_what_a_role_allows(api_server: ApiServer, namespace: str) -> None:
     allow(api_server, namespace, "lister", "kubeflow.org", "workspaces", "get", "patch")
     config = api_server.kubeconfig(api_server.service_account(namespace, "lister"), namespace)
