@@ -14,11 +14,13 @@ import {
   confirmDifferences,
   confirmForcedDelete,
   confirmLosses,
-  confirmPause
+  confirmPause,
+  confirmWorkspacePause
 } from './dialogs';
 import { errorSentence } from './messages';
 import { sessionName } from './names';
 import type { IPauseActions, IPauseManager } from './tokens';
+import { warningSentences } from './view';
 
 /**
  * What a person can do. Every door (button, command, panel, running panel, notebook notice) goes through
@@ -47,6 +49,27 @@ export class PauseActions implements IPauseActions {
       }
     }
     return this._asking(onLoss => this._pause(kernels, onLoss));
+  }
+
+  /** Pause the whole workspace; asks unless everything is kept and there is nothing to know. */
+  async pauseWorkspace(): Promise<Operation | null> {
+    // What was true when the page was opened may not be true any more.
+    await this._manager.refresh();
+    const stateful = this._manager.state?.workspace?.stateful ?? null;
+    const warnings = warningSentences(this._manager, this._trans);
+    if (
+      (this._alwaysConfirm() || stateful !== true || warnings.length > 0) &&
+      !(await confirmWorkspacePause(stateful, warnings, this._trans))
+    ) {
+      return null;
+    }
+    return this._asking(accept =>
+      this._manager.pause({
+        kernels: null,
+        scope: 'workspace',
+        onLoss: accept ? 'accept' : 'refuse'
+      })
+    );
   }
 
   /** Resume a kernel; asks where the environment differs. */

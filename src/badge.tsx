@@ -17,7 +17,9 @@ import {
 } from './messages';
 import { sessionName } from './names';
 import type { CurrentSession } from './sessions';
+import type { PausedScreenModel } from './pausedscreen/model';
 import type { IPauseManager } from './tokens';
+import { workspaceBadge } from './workspaceBadge';
 import { isBusy, progressSentence, stateIcon, whyNotPausable } from './view';
 
 /**
@@ -35,6 +37,7 @@ export class PauseBadge extends ReactWidget {
     this.addClass('jp-Pause-badge');
     options.manager.changed.connect(this._onChanged, this);
     options.session.changed.connect(this._onChanged, this);
+    options.away?.changed.connect(this._onChanged, this);
   }
 
   /** Let go of everything. */
@@ -44,6 +47,7 @@ export class PauseBadge extends ReactWidget {
     }
     this._options.manager.changed.disconnect(this._onChanged, this);
     this._options.session.changed.disconnect(this._onChanged, this);
+    this._options.away?.changed.disconnect(this._onChanged, this);
     Signal.clearData(this);
     super.dispose();
   }
@@ -97,6 +101,10 @@ export class PauseBadge extends ReactWidget {
   private _view() {
     const { manager, session, trans } = this._options;
     const { availability, answeredAt, state } = manager;
+    const workspace = workspaceBadge(manager, this._options.away, trans);
+    if (workspace) {
+      return workspace;
+    }
     const row = manager.row(session.kernel);
     const paused = state?.kernels.filter(
       item => item.state === 'paused'
@@ -184,6 +192,9 @@ export namespace PauseBadge {
 
     /** The session to show. */
     session: CurrentSession;
+
+    /** The workspace while its server is gone, where there is one. */
+    away: PausedScreenModel | null;
 
     /** What a click does. */
     onClick: () => void;

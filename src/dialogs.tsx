@@ -166,6 +166,88 @@ export async function confirmPause(
 }
 
 /**
+ * Ask whether the whole workspace should be paused; what to know about it is listed first.
+ *
+ * @param stateful - whether its memory goes into a snapshot; null: not known.
+ */
+export async function confirmWorkspacePause(
+  stateful: boolean | null,
+  warnings: readonly string[],
+  trans: TranslationBundle
+): Promise<boolean> {
+  const body = ReactWidget.create(
+    <div className="jp-Pause-dialog">
+      <p>
+        {trans.__(
+          'The server with all its kernels and terminals stops, and its compute is given back. Resume brings it back in this page.'
+        )}
+      </p>
+      <p>
+        {stateful === true
+          ? trans.__('The memory of all its processes goes into a snapshot.')
+          : stateful === false
+            ? trans.__(
+                'No snapshot is made: files and kernel checkpoints are kept, terminals and other processes are not.'
+              )
+            : trans.__(
+                'Whether a snapshot will be made is not known; kernel checkpoints and files are kept in any case.'
+              )}
+      </p>
+      {warnings.length > 0 && (
+        <ul className="jp-Pause-losses">
+          {warnings.map(warning => (
+            <li key={warning} className="jp-Pause-warning">
+              {warning}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+  const result = await showDialog({
+    title: trans.__('Pause this workspace?'),
+    body,
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.okButton({ label: trans.__('Pause this workspace') })
+    ]
+  });
+  return result.button.accept;
+}
+
+/**
+ * Say what starting without the memory means, and how it is done: the browser may not delete a snapshot.
+ *
+ * @returns whether the commands should be copied.
+ */
+export async function explainColdStart(
+  commands: readonly string[],
+  trans: TranslationBundle
+): Promise<boolean> {
+  const body = ReactWidget.create(
+    <div className="jp-Pause-dialog">
+      <p>
+        {trans.__(
+          'The workspace starts without its memory once its snapshot is gone. That cannot be undone: what is in memory only, and in no kernel checkpoint, is lost.'
+        )}
+      </p>
+      <p>{trans.__('The browser may not delete a snapshot. Run this:')}</p>
+      <pre className="jp-Pause-commands">{commands.join('\n')}</pre>
+    </div>
+  );
+  const result = await showDialog({
+    title: trans.__('Start without the memory?'),
+    body,
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Keep the memory') }),
+      Dialog.warnButton({ label: trans.__('Copy the commands') })
+    ],
+    defaultButton: 0
+  });
+  return result.button.accept;
+}
+
+/**
  * Says how many lines were left out.
  */
 function More(props: {

@@ -6,6 +6,7 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { commandsPlugin } from './plugins/commands';
+import { connectionPlugin } from './plugins/connection';
 import { badgePlugin, toolbarPlugin } from './plugins/indicators';
 import {
   actionsPlugin,
@@ -23,6 +24,11 @@ import {
 } from './plugins/notebooks';
 import { outagePlugin } from './plugins/outage';
 import { panelPlugin } from './plugins/panel';
+import {
+  pausedScreenPlugin,
+  resumeReportPlugin,
+  workspacePlugin
+} from './plugins/workspace';
 
 export * from './tokens';
 
@@ -44,7 +50,11 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   noticePlugin,
   notificationsPlugin,
   reconnectPlugin,
-  outagePlugin
+  connectionPlugin,
+  outagePlugin,
+  workspacePlugin,
+  pausedScreenPlugin,
+  resumeReportPlugin
 ];
 
 export default plugins;

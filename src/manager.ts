@@ -476,11 +476,15 @@ export class PauseManager implements IPauseManager {
     ) {
       const known = this._operations.get(id);
       if (known && Private.isLive(known)) {
+        // That the server ends is what the pause of a workspace is about; what came of it is in its own report.
+        const meant = known.scope === 'workspace';
         this._store({
           ...known,
-          state: 'failed',
+          state: meant ? 'done' : 'failed',
           cancellable: false,
-          error: { code: 'operation_interrupted', message: '', params: {} }
+          error: meant
+            ? null
+            : { code: 'operation_interrupted', message: '', params: {} }
         });
         void this._refreshSoon.invoke();
       }

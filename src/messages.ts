@@ -18,6 +18,7 @@ import type {
 } from './api/records';
 import { formatBytes, formatTime, localeOf } from './format';
 import type { Availability } from './tokens';
+import { workspaceSentence } from './workspaceReasons';
 
 type Params = Record<string, unknown>;
 
@@ -53,7 +54,8 @@ export function codeSentence(
     transportSentence(code, trans) ??
     requestSentence(code, trans) ??
     pauseSentence(code, params, trans) ??
-    resumeSentence(code, trans);
+    resumeSentence(code, trans) ??
+    workspaceSentence(code, params, trans);
   if (sentence !== null) {
     return sentence;
   }
@@ -328,8 +330,6 @@ export function noteSentence(
 }
 
 /**
- * Why nothing can be done at all, or null when the server part answers.
-/**
  * That the notebook lacks output, since when and why.
  */
 export function missedOutputSentence(
@@ -362,6 +362,8 @@ export function missedOutputSentence(
   );
 }
 
+/**
+ * Why nothing can be done at all, or null when the server part answers.
  */
 export function availabilitySentence(
   availability: Availability,

@@ -58,6 +58,9 @@ export function operationName(
   manager: IPauseManager,
   trans: TranslationBundle
 ): string {
+  if (operation.scope === 'workspace') {
+    return trans.__('this workspace');
+  }
   return operation.kernels.length === 1
     ? sessionName(manager.row(operation.kernels[0]), trans)
     : trans._n('%1 kernel', '%1 kernels', operation.kernels.length);

@@ -54,7 +54,9 @@ export class OperationNotifier implements IDisposable {
   }
 
   private _onOperation(_: unknown, operation: Operation): void {
-    if (operation.state === 'running') {
+    if (this._isShownElsewhere(operation)) {
+      this._withdraw(operation.id);
+    } else if (operation.state === 'running') {
       this._show(operation.id, {
         message: this._progress(operation),
         type: 'in-progress',
@@ -67,6 +69,31 @@ export class OperationNotifier implements IDisposable {
     } else if (this._shown.has(operation.id)) {
       // An operation that had ended before this page saw it is no news.
       void this._end(operation);
+    }
+  }
+
+  /** How a workspace goes and comes back is told by the paused screen and by its own report. */
+  private _isShownElsewhere(operation: Operation): boolean {
+    return (
+      operation.scope === 'workspace' &&
+      (operation.kind === 'resume'
+        ? operation.state !== 'needs_decision'
+        : operation.state === 'done' ||
+          (operation.state === 'running' &&
+            !operation.cancellable &&
+            operation.phase !== 'checking' &&
+            operation.phase !== 'saving') ||
+          (operation.state === 'running' &&
+            (operation.phase === 'snapshotting' ||
+              operation.phase === 'releasing')))
+    );
+  }
+
+  private _withdraw(id: string): void {
+    const known = this._shown.get(id);
+    if (known) {
+      Notification.dismiss(known);
+      this._shown.set(id, '');
     }
   }
 

@@ -33,6 +33,9 @@ export namespace CommandIDs {
   /** Resume the current, or the named, kernel. */
   export const resume = 'jupyter-pause:resume';
 
+  /** Pause the whole workspace. */
+  export const pauseWorkspace = 'jupyter-pause:pause-workspace';
+
   /** Pause every kernel that can be paused. */
   export const pauseAll = 'jupyter-pause:pause-all';
 
@@ -183,6 +186,9 @@ export const IPauseManager = new Token<IPauseManager>(
 export interface IPauseActions {
   /** Pause kernels (null: all that can be paused); asks where something would be lost. */
   pause(kernels: string[] | null): Promise<Operation | null>;
+
+  /** Pause the whole workspace; asks where something would be lost. */
+  pauseWorkspace(): Promise<Operation | null>;
 
   /** Resume a kernel; asks where the environment differs. */
   resume(kernel: string): Promise<Operation | null>;

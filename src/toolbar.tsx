@@ -69,16 +69,20 @@ export class PauseButton extends ReactWidget {
 
   private readonly _onClick = (): void => {
     const { actions, context, manager, showPanel, trans } = this._options;
-    const kernel = context.session?.kernel?.id;
-    if (!kernel) {
-      return;
-    }
+    const kernel = context.session?.kernel?.id ?? null;
     switch (actView(manager, kernel, trans).act) {
+      case 'pause-workspace':
+        void actions.pauseWorkspace();
+        break;
       case 'pause':
-        void actions.pause([kernel]);
+        if (kernel) {
+          void actions.pause([kernel]);
+        }
         break;
       case 'resume':
-        void actions.resume(kernel);
+        if (kernel) {
+          void actions.resume(kernel);
+        }
         break;
       case 'busy':
         showPanel();

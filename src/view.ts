@@ -23,7 +23,7 @@ import type { IPauseManager } from './tokens';
  */
 export interface IActView {
   /** What a click does; `busy` cancels nothing and starts nothing: it shows the panel. */
-  readonly act: 'pause' | 'resume' | 'busy';
+  readonly act: 'pause' | 'pause-workspace' | 'resume' | 'busy';
 
   /** The text of the button. */
   readonly label: string;
@@ -105,7 +105,124 @@ export function actView(
       enabled: away === null && !held
     };
   }
-  const why = away ?? whyNotPausable(kernel, row, trans);
+  if (isWorkspaceScope(manager)) {
+    return workspaceActView(manager, trans);
+  }
+  return kernelActView(manager, kernel, trans);
+}
+
+/**
+ * Whether the pause button pauses the whole workspace here.
+ */
+export function isWorkspaceScope(manager: IPauseManager): boolean {
+  return manager.state?.scope === 'workspace' && !!manager.state.workspace;
+}
+
+/**
+ * The operation that works on the whole workspace now, or null.
+ */
+export function workspaceOperation(manager: IPauseManager): Operation | null {
+  const { state } = manager;
+  const named = state?.workspace?.operation ?? state?.operation?.id ?? null;
+  const operation = manager.operation(named);
+  return operation?.scope === 'workspace' &&
+    (operation.state === 'running' || operation.state === 'needs_decision')
+    ? operation
+    : null;
+}
+
+/**
+ * What a click does with the whole workspace: why it cannot be paused, or what to know before.
+ */
+export function workspaceActView(
+  manager: IPauseManager,
+  trans: TranslationBundle
+): IActView {
+  const away = availabilitySentence(manager.availability, trans);
+  const operation = workspaceOperation(manager);
+  const workspace = manager.state?.workspace;
+  const moving =
+    workspace?.state === 'pausing' || workspace?.state === 'resuming';
+  if (operation || moving) {
+    const pausing = operation
+      ? operation.kind === 'pause'
+      : workspace?.state === 'pausing';
+    return {
+      act: 'busy',
+      label: pausing ? trans.__('Pausing…') : trans.__('Resuming…'),
+      caption:
+        away ??
+        [
+          pausing
+            ? trans.__('This workspace is being paused')
+            : trans.__('This workspace is being resumed'),
+          ...(operation ? progressParts(operation, trans) : [])
+        ].join(', '),
+      icon: busyIcon,
+      enabled: away === null
+    };
+  }
+  const blocked = blockedSentences(manager, trans);
+  const why = away ?? (blocked.length > 0 ? blocked.join(' ') : null);
+  return {
+    act: 'pause-workspace',
+    label: trans.__('Pause this workspace'),
+    caption:
+      why ??
+      [
+        trans.__(
+          'Keep what it holds and give its compute back: server, kernels and terminals'
+        ),
+        ...warningSentences(manager, trans)
+      ].join('. '),
+    icon: pauseIcon,
+    enabled: why === null
+  };
+}
+
+/**
+ * Why the whole workspace cannot be paused; empty when it can.
+ */
+export function blockedSentences(
+  manager: IPauseManager,
+  trans: TranslationBundle
+): string[] {
+  const { state } = manager;
+  if (!state || state.can_pause) {
+    return [];
+  }
+  return state.blocked_by.length > 0
+    ? state.blocked_by.map(reason => blockedSentence(reason, trans))
+    : [trans.__('This workspace cannot be paused now.')];
+}
+
+/**
+ * What to know before the click.
+ */
+export function warningSentences(
+  manager: IPauseManager,
+  trans: TranslationBundle
+): string[] {
+  return (manager.state?.workspace?.warnings ?? []).map(reason =>
+    blockedSentence(reason, trans)
+  );
+}
+
+/**
+ * What a click does with one kernel, whatever the button's own scope is.
+ */
+export function kernelActView(
+  manager: IPauseManager,
+  kernel: string | null,
+  trans: TranslationBundle
+): IActView {
+  const row = manager.row(kernel);
+  if (isBusy(row) || isPaused(row)) {
+    return actView(manager, kernel, trans);
+  }
+  const why =
+    availabilitySentence(manager.availability, trans) ??
+    whyNotPausable(kernel, row, trans);
   return {
     act: 'pause',
     label: trans.__('Pause'),

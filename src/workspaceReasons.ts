@@ -73,7 +73,6 @@ function checkSentence(
       return trans.__(
         'No snapshot add-on is at work here: a pause keeps files and kernel checkpoints, not the memory of the processes.'
       );
-    case 'addon_disabled':
     case 'snapshots_off':
       return trans.__(
         'Snapshots are switched off for this workspace: a pause keeps files and kernel checkpoints, not the memory of the processes.'
@@ -85,7 +84,7 @@ function checkSentence(
     case 'storage_not_ready':
       return trans.__(
         'The place for snapshots is not ready (%1). Ask the platform team to look at it.',
-        text(params.name) ?? text(params.storage) ?? trans.__('unnamed')
+        text(params.name) ?? trans.__('unnamed')
       );
     case 'tpu':
       return trans.__(
@@ -93,31 +92,41 @@ function checkSentence(
       );
     case 'mig':
       return trans.__(
-        'This pod has a slice of a GPU (MIG), which snapshots do not support: files and kernel checkpoints are kept, memory is not.'
+        'This pod has a slice of a GPU (MIG), which snapshots do not support. Pause kernels one by one instead.'
       );
-    case 'gpu_unsupported':
     case 'several_gpus':
       return trans.__(
-        'Snapshots do not support the GPUs of this pod: files and kernel checkpoints are kept, memory is not.'
+        'Snapshots do not support several GPUs of this model together. Pause kernels one by one instead.'
       );
+    case 'vram_unknown':
+      return trans.__(
+        'How much GPU memory is in use cannot be read; a snapshot needs as much free memory in the pod.'
+      );
+    case 'storage_unknown':
+      return trans.__(
+        'Whether the place for snapshots (%1) is ready may not be read.',
+        text(params.name) ?? trans.__('unnamed')
+      );
+    case 'pod_not_readable':
+      return trans.__(
+        'This workspace may not read its own pod, so whether a pause makes a snapshot is not known.'
+      );
+    case 'not_looked_yet':
+      return trans.__('The cluster has not been asked yet.');
     case 'vram_headroom':
       return headroomSentence(params, trans);
     case 'home_not_on_volume':
       return trans.__(
-        'The home folder is not on a volume: after a cold start its files would be gone. Save what you need elsewhere.'
+        'The home folder or the checkpoint folder is not on a volume: after a cold start its files are gone. Save what you need elsewhere.'
       );
     case 'exec_processes':
       return trans.__(
-        'Processes that were started with "kubectl exec" are not part of the snapshot and will be gone.'
+        'Programs that were started with "kubectl exec" are not part of the snapshot and will be gone: %1.',
+        names(params.names) ?? trans.__('unnamed')
       );
-    case 'stateless':
     case 'no_snapshot':
       return trans.__(
         'A pause here makes no snapshot: kernel checkpoints and files are kept, processes and terminals are not.'
-      );
-    case 'kernels_not_checkpointed':
-      return trans.__(
-        'Some kernels have no checkpoint; if the snapshot cannot be used, their variables are gone.'
       );
     case 'workspace_unsupported':
       return trans.__(
@@ -130,7 +139,7 @@ function checkSentence(
 
 function headroomSentence(params: Params, trans: TranslationBundle): string {
   const locale = localeOf(trans);
-  const needed = number(params.needed) ?? number(params.vram);
+  const needed = number(params.needed);
   const free = number(params.free);
   return needed !== null && free !== null
     ? trans.__(
@@ -178,12 +187,6 @@ function waitingSentence(
       );
     case 'pulling_image':
       return trans.__('The image is being fetched.');
-    case 'quota_exceeded':
-      return detailed(
-        trans.__('The quota of this namespace is used up.'),
-        params,
-        trans
-      );
     default:
       return null;
   }
@@ -230,8 +233,24 @@ function clusterSentence(
       return trans.__(
         'The cluster did not accept the change. The server log says more.'
       );
+    case 'cluster_expired':
+      return trans.__('The cluster changed while it was read. Try again.');
+    case 'cluster_disconnected':
+      return trans.__(
+        'Every connection to the cluster is closed while the snapshot is made.'
+      );
     case 'cluster_not_here':
       return trans.__('This server does not run in a cluster.');
+    case 'cluster_config_invalid':
+      return trans.__(
+        'The settings for the cluster cannot be used. The server log says why.'
+      );
+    case 'snapshot_not_found':
+      return trans.__('There is no such snapshot any more.');
+    case 'snapshot_in_use':
+      return trans.__(
+        'The next resume would use this snapshot. Resume first, or delete it all the same.'
+      );
     case 'workspace_deleted':
       return trans.__('The workspace is being deleted.');
     case 'workspace_error':
@@ -300,17 +319,19 @@ function pauseSentence(
         params,
         trans
       );
+    case 'workspace_pausing':
+      return trans.__('Somebody else is pausing this workspace already.');
+    case 'release_overdue':
+      return trans.__(
+        'The pod was not ended in time, so the pause was taken back. Paused kernels can be resumed.'
+      );
     case 'take_back_failed':
       return trans.__(
-        'The snapshot failed, and the request could not be taken back. The pod still runs; try to resume it, or ask the platform team.'
-      );
-    case 'release_refused':
-      return trans.__(
-        'The owner of this workspace refused to pause it. Everything goes on as before.'
+        'The snapshot did not come, and the pause could not be taken back because the cluster did not answer. The pod still runs.'
       );
     case 'intent_unwritable':
       return trans.__(
-        'What was promised could not be written to the home volume, so nothing was released. Check that it can be written.'
+        'What was promised could not be written to the checkpoint folder, so nothing was released. Check that it can be written.'
       );
     default:
       return null;
@@ -343,18 +364,25 @@ function backSentence(
       return trans.__(
         'Random numbers go on where they were. Restored twice from one snapshot, they repeat: seed anew where that matters.'
       );
-    case 'connections_closed':
-      return trans.__(
-        'Connections to other machines were closed. Open them again before they are used.'
-      );
+    case 'connections_closed': {
+      const count = number(params.count);
+      return count === null
+        ? trans.__(
+            'Connections to other machines were closed. Open them again before they are used.'
+          )
+        : trans._n(
+            '%1 connection to another machine was closed. Open it again before it is used.',
+            '%1 connections to other machines were closed. Open them again before they are used.',
+            count
+          );
+    }
     case 'cold_start':
       return trans.__(
         'The pod started cold: the same files, new processes. What was in memory did not come back.'
       );
-    case 'marks_differ':
     case 'mark_mismatch':
       return trans.__(
-        'The mark in memory is not the one from before the pause, so these are not the same processes.'
+        'A mark in memory is not the one from before the pause: it is not the same process.'
       );
     case 'marks_unknown':
       return trans.__(
@@ -365,15 +393,41 @@ function backSentence(
         'Some values are not what they were before the pause. Do not trust the variables that are named.'
       );
     case 'tokens_renewed':
-      return trans.__('Tokens in the environment were renewed.');
+      return trans.__(
+        'Token variables of the kernels were renewed: %1.',
+        names(params.names) ?? trans.__('unnamed')
+      );
     case 'tokens_stale':
       return trans.__(
-        'Tokens in the environment of running kernels may have expired.'
+        'Token variables are from before the pause and may have expired: %1.',
+        names(params.names) ?? trans.__('unnamed')
       );
-    case 'kernelspec_missing':
+    case 'clock_behind': {
+      const seconds = number(params.seconds);
+      return seconds === null
+        ? trans.__('The clock is behind the one of the cluster.')
+        : trans.__(
+            'The clock is at least %1 behind the one of the cluster.',
+            formatDuration(seconds, trans)
+          );
+    }
+    case 'gpu_changed':
       return trans.__(
-        'A kernel specification is gone: its environment was not on a volume. Make it again, then resume from the checkpoint.'
+        'The GPUs are not the ones from before the pause: %1 before, %2 now.',
+        names(params.before) ?? trans.__('none'),
+        names(params.now) ?? trans.__('none')
       );
+    case 'other_snapshot':
+      return trans.__(
+        'The cluster says that this pod was restored from another snapshot than the one of this pause.'
+      );
+    case 'restore_refused':
+      return trans.__(
+        'The cluster says that restoring the snapshot failed (%1).',
+        text(params.why) ?? trans.__('no reason given')
+      );
+    case 'not_restored':
+      return trans.__('The cluster does not say that this pod was restored.');
     default:
       return null;
   }
@@ -438,6 +492,10 @@ function detailed(
 
 function text(value: unknown): string | null {
   return typeof value === 'string' && value ? value : null;
+}
+
+function names(value: unknown): string | null {
+  return Array.isArray(value) && value.length > 0 ? value.join(', ') : null;
 }
 
 function number(value: unknown): number | null {

@@ -65,6 +65,7 @@ describe('PauseClient', () => {
     expect(operation.id).toBe('op1');
     expect(await requests[0].json()).toEqual({
       kernels: ['k1'],
+      scope: 'kernel',
       on_loss: 'refuse',
       when_busy: 'wait',
       cause: 'user'

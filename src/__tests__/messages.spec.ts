@@ -26,9 +26,16 @@ const ROOT = path.resolve(__dirname, '..', '..');
 /** The keys of a Python dictionary of codes. */
 function codesOf(file: string, name: string): string[] {
   const text = fs.readFileSync(path.join(ROOT, 'jupyter_pause', file), 'utf8');
-  const start = text.indexOf(`${name}:`);
+  const start = text.search(new RegExp(`^${name}\\b`, 'm'));
   const body = text.slice(start, text.indexOf('\n}', start));
   return Array.from(body.matchAll(/^ {4}"(\w+)":/gm), match => match[1]);
+}
+
+/** The codes of reasons and checks that a file makes. */
+function reasonsIn(file: string): string[] {
+  const text = fs.readFileSync(path.join(ROOT, 'jupyter_pause', file), 'utf8');
+  const found = text.matchAll(/(?:Reason\(code=|Check\()"(\w+)"/g);
+  return Array.from(new Set(Array.from(found, match => match[1])));
 }
 
 /** The values of an enumeration of the contract. */
@@ -67,6 +74,59 @@ describe('codeSentence', () => {
     );
     expect(sentence).toContain('2 KiB');
     expect(sentence).toContain('1 KiB');
+  });
+});
+
+describe('workspaceSentence', () => {
+  const codes = codesOf('workspace_sentences.py', 'SENTENCES');
+
+  it('finds the codes of the server', () => {
+    expect(codes).toContain('restore_not_confirmed');
+    expect(codes.length).toBeGreaterThan(20);
+  });
+
+  it.each([
+    ...codes,
+    ...codesOf('cluster/sentences.py', 'CLUSTER_SENTENCES'),
+    ...reasonsIn('owners/kubeflow.py'),
+    ...reasonsIn('owners/kubeflow_state.py'),
+    ...reasonsIn('owners/kubeflow_checks.py')
+  ])('has a sentence of its own for %s', code => {
+    const sentence = codeSentence(code, {}, trans);
+    expect(sentence).not.toContain(`"${code}"`);
+    expect(sentence).toMatch(/[.]$/);
+  });
+
+  it('S47: names the verb and the resource of a right that is missing', () => {
+    const sentence = codeSentence(
+      'workspace_blocked',
+      {
+        blocked_by: [
+          {
+            code: 'missing_right',
+            params: { verb: 'patch', resource: 'workspaces.kubeflow.org' }
+          }
+        ]
+      },
+      trans
+    );
+    expect(sentence).toContain('cannot be paused now');
+    expect(sentence).toContain('"patch" on "workspaces.kubeflow.org"');
+  });
+
+  it('S14: keeps the words of the platform', () => {
+    expect(
+      codeSentence('unschedulable', { detail: '0/3 nodes' }, trans)
+    ).toContain('"0/3 nodes"');
+  });
+
+  it('says how much memory is missing', () => {
+    const sentence = codeSentence(
+      'vram_headroom',
+      { needed: 2048, free: 1024 },
+      trans
+    );
+    expect(sentence).toContain('2 KiB are needed, 1 KiB are free');
   });
 });
 

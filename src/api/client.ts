@@ -18,6 +18,7 @@ import type {
   ServerState,
   WhenBusy
 } from './records';
+import type { Scope } from './workspace';
 
 /**
  * Codes of failures that never reached our server part.
@@ -63,6 +64,11 @@ export interface IPauseOptions {
    * The kernels; `null` for all that can be paused.
    */
   kernels: string[] | null;
+
+  /**
+   * Kernels, or the whole workspace (then `kernels` is null).
+   */
+  scope?: Scope;
 
   /**
    * Whether to go on although something is lost.
@@ -142,6 +148,7 @@ export class PauseClient implements IPauseClient {
       {},
       {
         kernels: options.kernels,
+        scope: options.scope ?? 'kernel',
         on_loss: options.onLoss ?? 'refuse',
         when_busy: options.whenBusy ?? 'wait',
         cause: 'user'

@@ -20,7 +20,7 @@ import { stateName } from '../messages';
 import { sessionName } from '../names';
 import type { IPauseActions } from '../tokens';
 import {
-  actView,
+  kernelActView,
   hasProcess,
   isBusy,
   progressSentence,
@@ -123,7 +123,7 @@ function Acts(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { model, row, actions, trans } = props;
-  const view = actView(model.manager, row.id, trans);
+  const view = kernelActView(model.manager, row.id, trans);
   const operation = model.manager.operationOf(row.id);
   return (
     <div className="jp-Pause-acts">

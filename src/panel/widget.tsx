@@ -26,6 +26,7 @@ import type { PanelModel } from './model';
 import { PausedReport, ResumedReport } from './resumed';
 import { Section } from './section';
 import { Summary } from './summary';
+import { WorkspaceSections } from './workspace';
 
 /**
  * The side panel "What will be restored".
@@ -94,6 +95,7 @@ export class PausePanel extends ReactWidget {
           {trans.__('What will be restored')}
         </h2>
         <Summary model={model} actions={actions} trans={trans} />
+        <WorkspaceSections manager={manager} actions={actions} trans={trans} />
         {row && !live && row.checkpoint && (
           <PausedSections row={row} checkpoint={checkpoint} trans={trans} />
         )}

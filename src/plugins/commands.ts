@@ -22,7 +22,7 @@ import {
   IPauseManager,
   TRANSLATION_DOMAIN
 } from '../tokens';
-import { actView } from '../view';
+import { isWorkspaceScope, kernelActView, workspaceActView } from '../view';
 import { ICurrentSession } from './manager';
 
 /**
@@ -45,6 +45,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const context: ICommandContext = { app, manager, actions, session, trans };
     addKernelCommands(context);
+    addWorkspaceCommand(context);
     addCheckpointCommands(context);
     const update = () => {
       for (const id of KERNEL_COMMANDS) {
@@ -60,6 +61,7 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
 };
 
 const KERNEL_COMMANDS = [
+  CommandIDs.pauseWorkspace,
   CommandIDs.pause,
   CommandIDs.resume,
   CommandIDs.pauseAll,
@@ -114,7 +116,7 @@ function addKernelCommands(context: ICommandContext): void {
   const rowOf = (args: ReadonlyPartialJSONObject): KernelRow | null =>
     manager.row(kernelOf(context, args));
   const viewOf = (args: ReadonlyPartialJSONObject) =>
-    actView(manager, kernelOf(context, args), trans);
+    kernelActView(manager, kernelOf(context, args), trans);
 
   app.commands.addCommand(CommandIDs.pause, {
     label: trans.__('Pause Kernel'),
@@ -187,6 +189,34 @@ function addKernelCommands(context: ICommandContext): void {
       if (operation) {
         await actions.cancel(operation.id);
       }
+    }
+  });
+}
+
+/** Only where an owner can pause the whole pod; a laptop has no such command. */
+function addWorkspaceCommand({
+  app,
+  manager,
+  actions,
+  trans
+}: ICommandContext): void {
+  const viewOf = () => workspaceActView(manager, trans);
+  app.commands.addCommand(CommandIDs.pauseWorkspace, {
+    label: trans.__('Pause This Workspace'),
+    caption: () => viewOf().caption,
+    icon: pauseIcon,
+    describedBy: { args: { type: 'object', properties: {} } },
+    isVisible: () => isWorkspaceScope(manager),
+    isEnabled: () => {
+      const view = viewOf();
+      return (
+        isWorkspaceScope(manager) &&
+        view.act === 'pause-workspace' &&
+        view.enabled
+      );
+    },
+    execute: async () => {
+      await actions.pauseWorkspace();
     }
   });
 }

@@ -25,7 +25,9 @@ import {
 } from '../tokens';
 import { PauseButton } from '../toolbar';
 import { ICurrentSession, IPauseSettings } from './manager';
+import type { PausedScreenModel } from '../pausedscreen/model';
 import type { PauseSettings } from './settings';
+import { IWorkspaceAway } from './workspace';
 
 /**
  * The buttons in the toolbars of notebooks and consoles. Their places are in the schema.
@@ -66,7 +68,7 @@ export const badgePlugin: JupyterFrontEndPlugin<void> = {
     'The live state of the current kernel in the status bar or the top bar.',
   autoStart: true,
   requires: [IPauseManager, ICurrentSession, IPauseSettings],
-  optional: [IStatusBar, IToolbarWidgetRegistry, ITranslator],
+  optional: [IStatusBar, IToolbarWidgetRegistry, IWorkspaceAway, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     manager: IPauseManager,
@@ -74,6 +76,7 @@ export const badgePlugin: JupyterFrontEndPlugin<void> = {
     settings: PauseSettings,
     statusBar: IStatusBar | null,
     toolbars: IToolbarWidgetRegistry | null,
+    away: PausedScreenModel | null,
     translator: ITranslator | null
   ): void => {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
@@ -81,6 +84,7 @@ export const badgePlugin: JupyterFrontEndPlugin<void> = {
       new PauseBadge({
         manager,
         session,
+        away,
         trans,
         onClick: () => showPanel(app)
       });

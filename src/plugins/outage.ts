@@ -7,11 +7,11 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { IConnectionStatus } from '@jupyterlab/services';
 
-import { ConnectionOwner } from '../connection';
+import type { ConnectionOwner } from '../connection';
 import { OutageKeeper } from '../outage';
 import { IPauseManager } from '../tokens';
+import { IConnectionOwner } from './connection';
 
 /**
  * Milliseconds. On a hub only JupyterLab's own dialog can start a stopped server again, so it must come in the end.
@@ -26,22 +26,18 @@ export const outagePlugin: JupyterFrontEndPlugin<void> = {
   description:
     'Keeps JupyterLab from reporting an error while paused kernels wait for their server.',
   autoStart: true,
-  requires: [IPauseManager],
-  optional: [IConnectionStatus],
+  requires: [IPauseManager, IConnectionOwner],
   activate: (
     app: JupyterFrontEnd,
     manager: IPauseManager,
-    connection: IConnectionStatus | null
+    connection: ConnectionOwner
   ): void => {
-    if (!connection) {
-      return;
-    }
     const { paths, shell } = app as JupyterFrontEnd & {
       paths?: JupyterFrontEnd.IPaths;
     };
     const keeper = new OutageKeeper({
       manager,
-      connection: new ConnectionOwner(connection),
+      connection,
       shell,
       limit: paths?.urls.hubPrefix ? HUB_LIMIT : undefined
     });
