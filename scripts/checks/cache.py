@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+CHECKS = ROOT / "scripts" / "checks"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jupyter-pause"
 GO_MODULE = ROOT / "tests" / "cluster" / "apiserver_build"
 API_SERVER_PROGRAMS = ("kube-apiserver", "etcd", "kubectl")
@@ -34,7 +35,12 @@ def api_server_entry() -> Path | None:
 
 def criu_entry() -> Path:
     """The cache entry of CRIU, complete or not."""
-    return CACHE / f"criu-{_key('', [ROOT / 'scripts' / 'checks' / 'get_criu.py'])}"
+    return CACHE / f"criu-{_key('', [CHECKS / 'get_criu.py', CHECKS / 'newest_packages.py'])}"
+
+
+def python_entry(minor: str) -> Path:
+    """The cache entry of a Python that the machine has not, complete or not."""
+    return CACHE / f"python-{minor}-{_key(minor, [CHECKS / 'get_python.py', CHECKS / 'newest_packages.py'])}"
 
 
 def api_server_folder() -> Path | None:

@@ -13,7 +13,8 @@ import cache
 from cache import API_SERVER_PROGRAMS, GO_MODULE
 from console import Missing, Part
 from criu_selftest import NotWorking, self_test
-from get_criu import CannotInstall, install
+from get_criu import install
+from newest_packages import CannotInstall
 from setup import locked
 
 #: Seconds for a build with nothing in Go's own cache, on two busy cores.
@@ -34,7 +35,7 @@ def api_server(part: Part, env: dict[str, str]) -> Path:
         return folder
     entry = cache.api_server_entry()
     if entry is None:
-        raise Missing("no Go here to build kube-apiserver with (or set KUBEBUILDER_ASSETS): cluster tests are left out")
+        raise Missing("no Go here that builds kube-apiserver (or set KUBEBUILDER_ASSETS): cluster tests are left out")
     with locked(entry):
         if not (entry / "complete").exists():
             shutil.rmtree(entry, ignore_errors=True)

@@ -24,8 +24,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+import cache
+import get_python
 from cache import CACHE
 from console import ROOT, Command, Missing, Part
+from newest_packages import CannotInstall
 
 MINIMUM_NODE = 20
 KEEP_DAYS = 14
@@ -34,7 +37,9 @@ KEEP_DAYS = 14
 KERNEL_PACKAGES = ["ipykernel", "numpy"]
 #: "A second virtual environment with another set of packages": an older ipykernel, no numpy.
 OTHER_PACKAGES = ["ipykernel<7", "attrs", "sympy"]
-OTHER_MINORS = ("3.9", "3.10", "3.12", "3.13")
+OTHER_MINORS = ("3.9", "3.10", "3.12", "3.13", "3.14")
+#: Few machines have this one yet: it is fetched where it is missing.
+FETCHED_MINORS = ("3.14",)
 
 _held: list[IO[str]] = []
 
@@ -84,7 +89,9 @@ def without_node(env: dict[str, str], work: Path) -> dict[str, str]:
     return {**env, "PATH": path}
 
 
-def virtual_environment(part: Part, label: str, python: str, requirements: list[str], env: dict[str, str]) -> Path:
+def virtual_environment(
+    part: Part, label: str, python: str, requirements: list[str], env: dict[str, str], pip_of: str | None = None
+) -> Path:
     """A virtual environment with these requirements, from the cache or made now. Returns its interpreter.
 
     Args:
@@ -93,7 +100,7 @@ def virtual_environment(part: Part, label: str, python: str, requirements: list[
     """
     folder = CACHE / _entry_name(label, python, requirements)
     with locked(folder):
-        return _fill(part, folder, python, requirements, env)
+        return _fill(part, folder, python, requirements, env, pip_of)
 
 
 def main_environment(part: Part, work: Path, env: dict[str, str]) -> Path:
@@ -118,13 +125,18 @@ def _entry_name(label: str, python: str, requirements: list[str]) -> str:
     return f"{label}-{key}"
 
 
-def _fill(part: Part, folder: Path, python: str, requirements: list[str], env: dict[str, str]) -> Path:
+def _fill(
+    part: Part, folder: Path, python: str, requirements: list[str], env: dict[str, str], pip_of: str | None = None
+) -> Path:
+    """Make and fill an environment. `pip_of`: the interpreter whose pip fills it; the new environment gets none."""
     interpreter = folder / "bin" / "python"
     done = folder / "complete"
     if not (done.exists() and _runs(interpreter)):
         shutil.rmtree(folder, ignore_errors=True)
-        part.must(f"make {folder.name}", [python, "-m", "venv", folder], env=env, counts=False, quiet_ok=True)
-        install: Command = [interpreter, "-m", "pip", "install", "--progress-bar", "off", *requirements]
+        make: Command = [python, "-m", "venv", *(["--without-pip"] if pip_of else []), folder]
+        part.must(f"make {folder.name}", make, env=env, counts=False, quiet_ok=True)
+        pip: Command = [pip_of, "-m", "pip", "--python", interpreter] if pip_of else [interpreter, "-m", "pip"]
+        install: Command = [*pip, "install", "--progress-bar", "off", *requirements]
         part.must(f"fill {folder.name}", install, env=env, counts=False, quiet_ok=True)
     done.touch()
     return interpreter
@@ -159,15 +171,33 @@ def test_pythons(part: Part, env: dict[str, str]) -> dict[str, str]:
 
     What a machine lacks is left out; CI fails.
     """
-    found: dict[str, str] = {}
+    found = {"other": str(virtual_environment(part, "kernel-other", sys.executable, OTHER_PACKAGES, env))}
     for minor in OTHER_MINORS:
         python = _find_python(minor)
+        pip_of = None
+        if python is None and minor in FETCHED_MINORS:
+            python, pip_of = _fetch_python(part, minor), found["other"]
         if python is None:
             part.left_out_because(f"no Python {minor} here (pyenv or PATH): tests with kernels of it are left out")
             continue
-        found[minor] = str(virtual_environment(part, f"kernel-{minor}", python, KERNEL_PACKAGES, env))
-    found["other"] = str(virtual_environment(part, "kernel-other", sys.executable, OTHER_PACKAGES, env))
+        found[minor] = str(virtual_environment(part, f"kernel-{minor}", python, KERNEL_PACKAGES, env, pip_of))
     return found
+
+
+def _fetch_python(part: Part, minor: str) -> str | None:
+    """A Python from the distribution's newest suite, in the cache; None, with a note, where it cannot be had."""
+    entry = cache.python_entry(minor)
+    with locked(entry):
+        try:
+            if not (entry / "complete").exists():
+                shutil.rmtree(entry, ignore_errors=True)
+                part.note(f"fetching Python {minor} with the libraries of its own suite")
+                get_python.install(minor, entry)
+            (entry / "complete").touch()
+        except CannotInstall as reason:
+            part.note(str(reason))
+            return None
+    return str(entry / "bin" / f"python{minor}")
 
 
 def chromium(part: Part, env: dict[str, str]) -> str:

@@ -39,7 +39,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("minor", ["3.11", "3.9", "3.13"])
+@pytest.mark.parametrize("minor", ["3.11", "3.9", "3.14"])
 def test_S04_two_lists_what_is_back_and_what_is_not(start: Start, again: Start, minor: str) -> None:
     saved = start(python(minor)).cells(*BAD)
     seen = {loss["path"]: loss for loss in saved.scan()["losses"]}

@@ -22,7 +22,7 @@ def fates(back: Process) -> dict[str, Any]:
     return {item["name"]: item for item in loaded["variables"]}
 
 
-@pytest.mark.parametrize("minor", ["3.11", "3.9", "3.13"])
+@pytest.mark.parametrize("minor", ["3.11", "3.9", "3.14"])
 def test_locks_queues_and_pools(start: Start, again: Start, minor: str) -> None:
     saved = start(python(minor)).cells(
         "import threading, queue, logging, concurrent.futures, random, re, io, itertools, functools",
@@ -34,14 +34,14 @@ def test_locks_queues_and_pools(start: Start, again: Start, minor: str) -> None:
         "pool = concurrent.futures.ThreadPoolExecutor(3); pool.submit(int).result(); done = pool.submit(lambda: 5); done.result()",
         "rnd = random.Random(3); sysrnd = random.SystemRandom(); pattern = re.compile('a+', re.I)",
         "text = io.StringIO('abc'); text.read(1); raw = io.BytesIO(b'xyz'); raw.read(1)",
-        "count = itertools.count(5); next(count); it = iter([1, 2, 3]); next(it); view = memoryview(bytearray(b'abc'))"
-        if minor != "3.14"
-        else "it = iter([1, 2, 3]); next(it)",
+        "count = itertools.count(5); next(count); it = iter([1, 2, 3]); next(it); view = memoryview(bytearray(b'abc'))",
         "class Worker:\n    def __init__(self): self.lock = threading.Lock(); self.n = 1\nworker = Worker()",
     )
     before = saved.value("Worker().n")
     back = again(saved, python(minor))
-    assert before == 1 and back.loaded["losses"] == []
+    # Python 3.14 took copying and pickling away from itertools: there a counter is a loss, and named.
+    lost = ["count"] if minor == "3.14" else []
+    assert before == 1 and [loss["name"] for loss in back.loaded["losses"]] == lost
     back.true("lock.acquire(timeout=1) and not lock.acquire(False)", "held.acquire(timeout=1)", "both['lock'] is lock")
     back.true("rlock.acquire(timeout=1) and rlock.acquire(timeout=1)", "event.is_set()", "cond._lock is lock")
     back.true("sem._value == 2 and bsem._value == 2 and barrier.parties == 2")
@@ -57,7 +57,7 @@ def test_locks_queues_and_pools(start: Start, again: Start, minor: str) -> None:
     )
     back.true(
         "text.read() == 'bc' and raw.read() == b'yz'",
-        "next(count) == 6 and list(it) == [2, 3]",
+        "list(it) == [2, 3]" if lost else "next(count) == 6 and list(it) == [2, 3]",
         "bytes(view) == b'abc'",
     )
     back.cells("view[0] = 120", "with worker.lock: pass")
@@ -146,7 +146,7 @@ def test_sqlite(start: Start, again: Start, saved: str, loaded: str, tmp_path: P
     assert "not committed" in lost["dirty"]
 
 
-@pytest.mark.parametrize("minor", ["3.11", "3.9", "3.13"])
+@pytest.mark.parametrize("minor", ["3.11", "3.9", "3.14"])
 def test_weak_references(start: Start, again: Start, minor: str) -> None:
     back = again(
         start(python(minor)).cells(

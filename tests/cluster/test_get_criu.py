@@ -68,14 +68,14 @@ def etc(tmp_path: Path, release: str, files: dict[str, str]) -> Path:
 def test_the_machines_own_archive(
     tmp_path: Path, release: str, files: dict[str, str], uri: str, suite: str, keyring: str
 ) -> None:
-    source = checks_module("get_criu").newest_source(etc(tmp_path, release, files))
+    source = checks_module("newest_packages").newest_source(etc(tmp_path, release, files))
     assert (source.uri, source.suite, source.keyring) == (uri, suite, keyring)
 
 
 @pytest.mark.parametrize(
     ("release", "files", "complaint"),
     [
-        ("ID=fedora\n", {}, "this is 'fedora'"),
+        ("ID=fedora\n", {}, "this machine is 'fedora'"),
         (DEBIAN, {"sources.list": "deb http://tool.invalid/apt stable main\n"}, "name no archive of debian bookworm"),
         (
             DEBIAN,
@@ -86,9 +86,9 @@ def test_the_machines_own_archive(
     ids=["another distribution", "only others' archives", "switched off"],
 )
 def test_no_archive_is_said_in_a_sentence(tmp_path: Path, release: str, files: dict[str, str], complaint: str) -> None:
-    get_criu = checks_module("get_criu")
-    with pytest.raises(get_criu.CannotInstall, match=complaint):
-        get_criu.newest_source(etc(tmp_path, release, files))
+    newest = checks_module("newest_packages")
+    with pytest.raises(newest.CannotInstall, match=complaint):
+        newest.newest_source(etc(tmp_path, release, files))
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:

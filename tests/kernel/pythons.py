@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-#: Minors that are looked for first: the oldest that is supported, and one newer than the server's.
-PREFERRED = ((3, 9), (3, 13), (3, 12), (3, 10), (3, 14), (3, 11))
+#: Minors that are looked for first: the oldest and the newest that are supported.
+PREFERRED = ((3, 9), (3, 14), (3, 13), (3, 12), (3, 10), (3, 11))
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jupyter-pause-tests"
 _PROBE = "import sys; print('%d.%d' % sys.version_info[:2])"
 _NEEDS = ("ipykernel", "numpy")
