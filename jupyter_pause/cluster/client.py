@@ -322,6 +322,8 @@ class ClusterClient:
                         async with asyncio.timeout(self.request_timeout):
                             body = await stream.body()
                         raise error_of(stream.status, body, asked)
+                    if not stream.is_json:  # somebody between us and the API server answered: nothing is confirmed
+                        raise ClusterError("cluster_unreachable", why="garbled", **asked.params)
                     yield stream
                     return
 

@@ -145,6 +145,7 @@ class Stream:
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
         self.status = response.status
+        self.is_json = response.content_type == "application/json"
 
     async def body(self) -> bytes:
         """All of it, for an answer that is not a success. Raises TransportFault."""
@@ -169,7 +170,13 @@ class _Rest(RESTClientObject):  # type: ignore[misc]
         self._sockets = sockets
 
     def _create_connector(self) -> aiohttp.TCPConnector:
-        return aiohttp.TCPConnector(limit=self.maxsize, ssl=self.ssl_context, socket_factory=self._make_socket)
+        # The threaded resolver: the other one keeps sockets of its own, which nobody could close.
+        return aiohttp.TCPConnector(
+            limit=self.maxsize,
+            ssl=self.ssl_context,
+            resolver=aiohttp.ThreadedResolver(),
+            socket_factory=self._make_socket,
+        )
 
     def _make_socket(self, address: Any) -> socket.socket:
         family, kind, protocol, _, _ = address

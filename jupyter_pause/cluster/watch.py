@@ -72,6 +72,7 @@ class Follower:
         objects: by name; by `namespace/name` when all namespaces are followed. Never older than the last list.
         synced_at: when the API server last confirmed them: a list, a watch that was opened, an event, a bookmark.
         error: why they may be out of date now; None while the watch is open.
+        watching: whether the watch is open now.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Follower:
         self.objects: dict[str, Object] = {}
         self.synced_at: datetime | None = None
         self.error: ClusterError | None = None
+        self.watching = False
         self._client = client
         self._asked = asked
         self._query = dict(query)
@@ -179,8 +181,12 @@ class Follower:
         async with self._client.stream(self._asked, query) as stream:
             lived.begin()
             self._confirm(changed=False)
-            while (line := await self._line(stream)) is not None:
-                self._take(line)
+            self.watching = True
+            try:
+                while (line := await self._line(stream)) is not None:
+                    self._take(line)
+            finally:
+                self.watching = False
 
     async def _line(self, stream: Stream) -> bytes | None:
         """The next line; None when the stream was closed, or nothing was heard for too long."""

@@ -199,6 +199,12 @@ class FaultyServer:
         headers = {k: v for k, v in request.headers.items() if k not in ("Host", "Content-Length", "Transfer-Encoding")}
         url = f"{self._upstream}{request.path_qs}"
         body = await request.read()
+        with suppress(ConnectionError):  # the other side has gone meanwhile
+            return await self._fetch(request, url, headers, body)
+        return web.Response(status=502)
+
+    async def _fetch(self, request: web.Request, url: str, headers: dict[str, str], body: bytes) -> web.StreamResponse:
+        assert self._http is not None
         async with self._http.request(request.method, url, headers=headers, data=body or None) as theirs:
             kept = ("Content-Type", "Content-Encoding", "Audit-Id")
             passed = {k: v for k, v in theirs.headers.items() if k in kept}
