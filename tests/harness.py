@@ -14,14 +14,17 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 from jupyter_client import BlockingKernelClient
 
-LIMIT = 60.0
+from tests.waiting import LIMIT, until
+
+__all__ = ["LIMIT", "TOKEN", "HttpError", "ServerProcess", "free_port", "until"]
+
 TOKEN = "test-token"
 
 
@@ -31,17 +34,6 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def until(check: Callable[[], Any], what: str, limit: float = LIMIT) -> Any:
-    """The first true value of `check`; fails the test when it stays false."""
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        value = check()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"never happened: {what}")
 
 
 class HttpError(Exception):
@@ -75,6 +67,8 @@ class ServerProcess:
         self.process: subprocess.Popen[bytes] | None = None
         #: Where its output goes; None: to server.log.
         self.output: int | None = None
+        #: Where its input comes from: a terminal's file descriptor, or nothing.
+        self.input: int = subprocess.DEVNULL
         for folder in (self.root, base / "config", base / "data", self.runtime):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -111,7 +105,7 @@ class ServerProcess:
                 *self._options,
             ],
             env=self.env,
-            stdin=subprocess.DEVNULL,
+            stdin=self.input,
             stdout=log if self.output is None else self.output,
             stderr=log if self.output is None else self.output,
         )

@@ -6,18 +6,15 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import secrets
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
-import pytest
 
 import jupyter_pause.kernel
+from tests.kernel import pythons
 
 KERNEL = Path(jupyter_pause.kernel.__file__).parent
 CLOUDPICKLE = Path(cloudpickle.__file__).parent
@@ -116,32 +113,4 @@ def manifest(folder: Path) -> dict[str, Any]:
 
 def python(minor: str) -> str:
     """The interpreter of a minor version ("3.9"); a missing one is a failure in CI, else a skip."""
-    if sys.version.startswith(minor + "."):
-        return sys.executable
-    for candidate in _candidates(minor):
-        if candidate and _is(candidate, minor):
-            return candidate
-    message = f"needs Python {minor}: set JUPYTER_PAUSE_TEST_PYTHONS, or install it with pyenv"
-    if os.environ.get("CI") == "true":
-        pytest.fail(message)
-    pytest.skip(message)
-
-
-def _candidates(minor: str) -> list[str]:
-    named = os.environ.get("JUPYTER_PAUSE_TEST_PYTHONS", "")
-    found: list[str] = []
-    if named.startswith("{"):
-        found.append(json.loads(named).get(minor, ""))
-    elif named:
-        found += named.split(os.pathsep)
-    versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    found += [str(folder / "bin" / "python") for folder in sorted(versions.glob(f"{minor}.*"), reverse=True)]
-    return [*found, shutil.which(f"python{minor}") or ""]
-
-
-def _is(candidate: str, minor: str) -> bool:
-    try:
-        probe = [candidate, "-c", "import sys, sqlite3; print('%d.%d' % sys.version_info[:2])"]
-        return subprocess.run(probe, capture_output=True, text=True, check=False).stdout.strip() == minor
-    except OSError:
-        return False
+    return pythons.of(minor)

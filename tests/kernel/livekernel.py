@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -26,20 +25,11 @@ from jupyter_client.manager import KernelManager
 
 import jupyter_pause.kernel
 from jupyter_pause.kernel import layout, processes
+from tests.waiting import LIMIT, until
+
+__all__ = ["KERNEL_FOLDER", "LIMIT", "Answer", "Door", "LiveKernel", "sleeper", "until"]
 
 KERNEL_FOLDER = Path(jupyter_pause.kernel.__file__).parent
-LIMIT = 90.0
-
-
-def until(check: Callable[[], Any], what: str, limit: float = LIMIT) -> Any:
-    """The first true value of `check`; fails the test when none comes."""
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        value = check()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"never happened: {what}")
 
 
 class Answer:

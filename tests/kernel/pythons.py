@@ -40,6 +40,19 @@ def other(number: int) -> str:
     pytest.skip(message)
 
 
+def of(version: str) -> str:
+    """The interpreter of one minor ("3.9"); skips where there is none, fails in CI."""
+    if sys.version.startswith(version + "."):
+        return sys.executable
+    for minor, interpreter in _others():
+        if minor == version:
+            return _with_ipykernel(minor, interpreter)
+    message = f"needs Python {version}: set JUPYTER_PAUSE_TEST_PYTHONS or install it with pyenv"
+    if os.environ.get("CI") == "true":
+        pytest.fail(message)
+    pytest.skip(message)
+
+
 @functools.lru_cache
 def _others() -> list[tuple[str, str]]:
     """(version, interpreter), one for each other minor."""

@@ -3,7 +3,7 @@
  * Distributed under the terms of the Apache License 2.0.
  */
 
-import { Notebook, writeNotebook } from '../harness/notebook';
+import { Notebook, openDocument, writeNotebook } from '../harness/notebook';
 import { PauseUi } from '../harness/pause';
 import { isAlive, until } from '../harness/processes';
 import { expect, openDialogs, openLab, picture, test } from '../harness/test';
@@ -34,6 +34,11 @@ test('%pause in a Run All: the cells after it do not run and are not lost', asyn
   }
   await picture(page, 'paused-by-magic');
 
+  // The next day in a new page: the cells that did not run are still known.
+  await page.goto('about:blank').catch(() => undefined);
+  await openLab(page, server);
+  await openDocument(page, 'all.ipynb');
+  await ui.shows('paused');
   await ui.resume();
   await ui.notice
     .getByRole('button', { name: 'Run the remaining 2 cells' })
@@ -41,6 +46,7 @@ test('%pause in a Run All: the cells after it do not run and are not lost', asyn
   await notebook.ran(3);
   expect(await notebook.output(2)).toBe('42');
   expect(await notebook.output(3)).toBe('last 42');
+  // What ran is not offered again.
   await expect(ui.notice).toBeHidden();
   expect(await openDialogs(page)).toEqual([]);
 });

@@ -6,11 +6,17 @@
 import { Notebook, openDocument, writeNotebook } from '../harness/notebook';
 import { PauseUi } from '../harness/pause';
 import { until } from '../harness/processes';
-import { expect, openLab, test } from '../harness/test';
+import {
+  accessibilityFaults,
+  expect,
+  openLab,
+  picture,
+  test
+} from '../harness/test';
 
 const PRINTS = 12;
 
-test('S36: a pause asked for while a cell prints and no tab is open waits; the counter goes on', async ({
+test('S36: a pause asked for while a cell prints and no tab is open waits; the counter goes on; the gap is stated', async ({
   page,
   server
 }) => {
@@ -38,7 +44,13 @@ test('S36: a pause asked for while a cell prints and no tab is open waits; the c
   await openDocument(page, 'prints.ipynb');
   await ui.shows('paused');
   await ui.resume();
+  await expect(ui.notice).toContainText(
+    /\d+ outputs came while no page was connected/
+  );
+  expect(await accessibilityFaults(page, '.jp-Pause-notice')).toEqual([]);
+  await picture(page, 'output-is-missing');
   // The cell ran to its end before the pause: nothing was cut off.
   expect(await notebook.run(1)).toBe(String(PRINTS));
   await expect(notebook.prompt(1)).toHaveText('[2]:');
+  await expect(ui.notice).toBeHidden();
 });

@@ -44,7 +44,9 @@ test('a pause that waits for a running cell shows it, and can be cancelled', asy
 
   await ui.button.click();
   await ui.shows('pausing');
-  const toast = page.locator('.Toastify__toast, .jp-toast').first();
+  const toast = page
+    .locator('.Toastify__toast, .jp-toast')
+    .filter({ hasText: 'busy.ipynb' });
   await expect(toast).toContainText('Pausing busy.ipynb');
   await expect(ui.notice).toContainText('Pausing');
   await picture(page, 'pausing');
@@ -79,8 +81,11 @@ test('a checkpoint folder that cannot be written: one sentence, and the kernel g
   rmSync(staging, { recursive: true, force: true });
   writeFileSync(staging, '');
   await ui.button.click();
-  const toast = page.locator('.Toastify__toast, .jp-toast').first();
-  await expect(toast).toContainText('The checkpoint folder cannot be written');
+  await expect(
+    page
+      .locator('.Toastify__toast, .jp-toast')
+      .filter({ hasText: 'The checkpoint folder cannot be written' })
+  ).toBeVisible();
   await picture(page, 'folder-cannot-be-written');
   await ui.shows('running');
   expect(isAlive(pid)).toBe(true);
