@@ -7,6 +7,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { Reason } from './api/records';
 import { formatBytes, formatDuration, localeOf } from './format';
+import { ownerSentence } from './ownerReasons';
 
 type Params = Record<string, unknown>;
 
@@ -27,7 +28,8 @@ export function workspaceSentence(
     clusterSentence(code, params, trans) ??
     pauseSentence(code, params, trans) ??
     backSentence(code, params, trans) ??
-    doorSentence(code, params, trans)
+    doorSentence(code, params, trans) ??
+    ownerSentence(code, params, trans)
   );
 }
 
