@@ -7,11 +7,11 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_core.paths import jupyter_data_dir, jupyter_runtime_dir
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Enum, Float, List, Unicode, default
+from traitlets import Bool, Enum, Float, List, Unicode, default
 
 from .clock import SystemClock
 from .documents import DocumentSaver
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from .checkpoint.store import CheckpointStore
     from .pauser import Pauser
+    from .stopping import OnExit, Stopper
+    from .workspace_start import WorkspaceStarter
 
 EVENTS = {name: f"https://events.jupyter.org/jupyter_pause/{name}/v1" for name in ("state", "operation", "documents")}
 
@@ -52,13 +54,26 @@ class PauseApp(ExtensionApp):
     ).tag(config=True)
 
     on_exit = Enum(
-        ["discard", "checkpoint"],
+        ["discard", "checkpoint", "ask"],
         default_value="discard",
-        help="""What happens to running kernels when the server is stopped: `discard` (Jupyter's own behaviour: they
-        end) or `checkpoint` (they are paused first, so that the next server offers them).""",
+        help="""What happens to running kernels when a person stops the server by Ctrl-C or its REST interface:
+        `discard` (Jupyter's own behaviour: they end), `checkpoint` (they are paused first, so that the next server
+        offers them) or `ask` (at the terminal; where nobody can be asked they are paused).""",
     ).tag(config=True)
 
     on_exit_timeout = Float(60.0, help="Seconds that `on_exit = checkpoint` may take.").tag(config=True)
+
+    grace_period = Float(
+        25.0,
+        help="""Seconds from the signal by which others stop the server (SIGTERM: a culler, a drain, a scale-down)
+        until all kernels that can be are saved. A few seconds less than what is given there; 0: nothing is saved.""",
+    ).tag(config=True)
+
+    interrupt_on_stop = Bool(
+        True,
+        help="""Whether a cell that still runs shortly before the grace period ends is interrupted, so that its kernel
+        can be saved. It would be killed with its server otherwise.""",
+    ).tag(config=True)
 
     verify = Enum(
         ["after", "before"],
@@ -89,6 +104,32 @@ class PauseApp(ExtensionApp):
 
     resume_timeout = Float(1800.0, help="Seconds after which a resume counts as failed.").tag(config=True)
 
+    owner = Enum(
+        ["auto", "local", "kubeflow", "notebook_v1", "jupyterhub", "sandbox", "statefulset"],
+        default_value="auto",
+        help="""Who starts and stops this server's pod: found out by itself (`auto`), one kind only, or `local`: kernels
+        are paused one by one, whatever is here.""",
+    ).tag(config=True)
+
+    checkpoint_budget = Float(
+        60.0,
+        help="""Seconds that kernel checkpoints may take before the pod is snapshotted, biggest kernel first. They are
+        the second net, for a snapshot that cannot be used; 0: none are written.""",
+    ).tag(config=True)
+
+    snapshot_timeout = Float(
+        1200.0,
+        help="""Seconds until a snapshot of the pod counts as failed; then the pause is taken back. A large GPU pod may
+        take a quarter of an hour.""",
+    ).tag(config=True)
+
+    apply_checkpoints = Enum(
+        ["ask", "always"],
+        default_value="ask",
+        help="""What happens to kernel checkpoints when the pod comes back without its memory: they are offered (`ask`),
+        or the kernels are resumed from them as the server starts (`always`).""",
+    ).tag(config=True)
+
     @default("checkpoint_dir")
     def _default_checkpoint_dir(self) -> str:
         return str(Path(jupyter_data_dir()) / "jupyter_pause")
@@ -110,21 +151,23 @@ class PauseApp(ExtensionApp):
     def initialize_settings(self) -> None:
         """Build the parts and join them. No kernel is touched and nothing heavy is imported here."""
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._ending: asyncio.Task[None] | None = None
         self._gate = AdoptionGate(self._server)
         self._register_events()
         self._pauser = self._build()
+        self._stopper = self._build_stopper()
         self.settings["jupyter_pause_pauser"] = self._pauser
 
     def _build(self) -> Pauser:
         from .checkpoint.store import CheckpointStore
         from .journal import Journal
-        from .owners.detection import detect
         from .owners.local import LocalOwner
         from .pauser import Pauser, PauserSettings
 
         server = self._server
         self._clock = SystemClock()
-        environment = detect().reason
+        self._workspace = self._build_workspace()
+        environment = self._workspace.surroundings.reason
         if environment is not None:
             self.log.info("jupyter-pause: %s", environment.message)
         root = Path(self.checkpoint_dir).expanduser().absolute()
@@ -158,6 +201,7 @@ class PauseApp(ExtensionApp):
                 environment=environment,
             ),
             documents=DocumentSaver(self._emit_documents, self._count_frontends),
+            outputs=OutputWatch(server.kernel_manager, self._clock, lambda: self._pauser.announce()),
             emit=self._emit,
             log=self.log,
             runtime_dir=Path(jupyter_runtime_dir()),
@@ -172,9 +216,41 @@ class PauseApp(ExtensionApp):
         self._owner.listen(pauser)
         return pauser
 
+    def _build_workspace(self) -> WorkspaceStarter:
+        from .workspace_start import WorkspaceOptions, WorkspaceStarter
+
+        return WorkspaceStarter(
+            WorkspaceOptions(
+                owner=self.owner,
+                checkpoint_budget=self.checkpoint_budget,
+                snapshot_timeout=self.snapshot_timeout,
+                apply_checkpoints=self.apply_checkpoints,
+            )
+        )
+
+    def _build_stopper(self) -> Stopper:
+        from .stopping import Stopper, StopRecord, StopSettings, StopSignals
+        from .stopping.terminal import ask
+
+        self._signals = StopSignals(self._clock)
+        self._signals.install()
+        settings = StopSettings(
+            on_exit=cast("OnExit", self.on_exit),
+            on_exit_timeout=self.on_exit_timeout,
+            grace_period=self.grace_period,
+            interrupt_on_stop=self.interrupt_on_stop,
+        )
+        return Stopper(
+            self._pauser,
+            self._signals,
+            StopRecord(self._pauser.settings.checkpoint_dir, self._owner.root_dir),
+            settings,
+            ask=ask,
+            log=self.log,
+        )
+
     # --- events -------------------------------------------------------------------------------------------------
 
-            outputs=OutputWatch(server.kernel_manager, self._clock, lambda: self._pauser.announce()),
     def _register_events(self) -> None:
         folder = Path(__file__).parent / "events"
         for name in EVENTS:
@@ -199,14 +275,17 @@ class PauseApp(ExtensionApp):
         try:
             await self._prepare_store()
             await self._link.start()
-            for adopted in await self._owner.adopt_all():
+            taken_over = await self._owner.adopt_all()
+            for adopted in taken_over:
                 await self._pauser.take_over(adopted)
+            self._pauser.last_stop = await self._stopper.last_stop(taken_over)
         except Exception:
             self.log.exception("jupyter-pause: taking over paused sessions failed; they stay on disk")
         finally:
             self._pauser.taken_over.set()
             self._gate.open()
         self._owner.start()
+        self._workspace.start(self._pauser)
         self._spawn(self._tick_for_ever())
 
     async def _prepare_store(self) -> None:
@@ -252,20 +331,23 @@ class PauseApp(ExtensionApp):
         return True if self._pauser.working else None
 
     async def stop_extension(self) -> None:
-        """The last safe moment before Jupyter ends the kernels."""
-        if not hasattr(self, "_pauser"):
+        """The last safe moment before Jupyter ends the kernels. Called again when a second signal comes meanwhile."""
+        if not hasattr(self, "_stopper"):
             return
-        if self.on_exit == "checkpoint":
-            await self._pauser.pause_all_for_exit(self.on_exit_timeout)
-        elif running := self._pauser.count_running():
-            self.log.info(
-                "jupyter-pause: %d running kernel(s) end with it; PauseApp.on_exit = 'checkpoint' keeps their state.",
-                running,
-            )
+        if self._ending is None:
+            self._ending = asyncio.get_running_loop().create_task(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
+        await self._workspace.before_stop()
+        # `stop()` sets this; the REST interface cleans up without it.
+        await self._stopper.run(stop_called=bool(getattr(self._server, "_stopping", False)))
+        self._signals.uninstall()
         self._owner.stopping = True
         for task in list(self._tasks):
             task.cancel()
         await self._pauser.stop()
+        await self._workspace.stop()
         await self._owner.stop()
         await self._link.stop()
         await asyncio.to_thread(self._journal.close)

@@ -111,6 +111,12 @@ class RunningOperation:
             raise PauseError("no_question")
         self._decision.set_result(decision)
 
+    def accept_losses(self) -> None:
+        """Answer an open question about losses when nobody is left who could."""
+        question, decision = self.model.question, self._decision
+        if question is not None and question.code == "would_lose" and decision is not None and not decision.done():
+            decision.set_result("accept")
+
     def end(self, state: Literal["done", "failed", "cancelled"], error: PauseError | None = None) -> None:
         """Close the record."""
         self._ended = self._clock.monotonic()

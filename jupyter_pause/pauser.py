@@ -31,6 +31,7 @@ from .states import (
     MissedOutput,
     OnLoss,
     Operation,
+    OperationKind,
     Outcome,
     PauseReport,
     PauseRequest,
@@ -40,6 +41,7 @@ from .states import (
     ResumeRequest,
     ServerState,
     State,
+    StopReport,
 )
 
 if TYPE_CHECKING:
@@ -49,8 +51,9 @@ if TYPE_CHECKING:
     from .clock import Clock
     from .documents import DocumentSaver
     from .journal import Journal
-    from .owners.local import Adopted, LocalOwner
     from .missed_output import OutputWatch
+    from .owners.local import Adopted, LocalOwner
+    from .workspace import WorkspacePauser
 
 #: How many ended operations `GET operations/ID` still knows.
 KEPT_OPERATIONS = 200
@@ -95,8 +98,10 @@ class KernelEntry:
     last_resume: ResumeReport | None = None
     last_pause: PauseReport | None = None
     aborted_cells: list[str] = field(default_factory=list)
-
     aborted_notebook_cells: list[str] = field(default_factory=list)
+    #: Cells that the process had run when it came back by a snapshot: only a later one is its first use.
+    cells_before: int = 0
+
 
 class Pauser:
     """Pauses and resumes kernels; one operation per kernel at a time."""
@@ -112,8 +117,8 @@ class Pauser:
         clock: Clock,
         settings: PauserSettings,
         documents: DocumentSaver,
-        emit: Callable[[str, dict[str, Any]], None],
         outputs: OutputWatch,
+        emit: Callable[[str, dict[str, Any]], None],
         log: Any,
         runtime_dir: Path,
     ) -> None:
@@ -125,8 +130,8 @@ class Pauser:
         self.clock = clock
         self.settings = settings
         self.documents = documents
-        self.log = log
         self.outputs = outputs
+        self.log = log
         self._emit = emit
         self._runtime_dir = runtime_dir
         self._revision = 0
@@ -134,6 +139,10 @@ class Pauser:
         self._entries: dict[str, KernelEntry] = {}
         self._operations: dict[str, RunningOperation] = {}
         self._by_kernel: dict[str, RunningOperation] = {}
+        #: The operation on the whole workspace, beside which no other may run.
+        self._exclusive: RunningOperation | None = None
+        #: The whole pod's part (workspace.py); None where nobody can pause more than kernels.
+        self.workspace: WorkspacePauser | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._last_progress_event = 0.0
         self._last_resume: ResumeReport | None = None
@@ -142,6 +151,8 @@ class Pauser:
         self._seen: dict[str, str | None] = {}
         #: Set once the sessions of an earlier server have been taken over: before, no answer would be the truth.
         self.taken_over = asyncio.Event()
+        #: What the last stop of an earlier server kept.
+        self.last_stop: StopReport | None = None
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -188,7 +199,7 @@ class Pauser:
         top: State = next((s for s in AGGREGATION_ORDER if counts[s]), "running")
         running = [op for op in self._operations.values() if op.running]
         blocked = self._blocked_by(rows)
-        return ServerState(
+        state = ServerState(
             revision=self._revision,
             state=top,
             phase=next((row.phase for row in rows if row.state == top and row.phase), None),
@@ -200,7 +211,11 @@ class Pauser:
             kernels=rows,
             operation=running[0].snapshot() if running else None,
             last_resume=self._last_resume,
+            last_stop=self.last_stop,
         )
+        if self.workspace is not None:
+            self.workspace.complete(state)
+        return state
 
     def _row(self, kernel_id: str, session: dict[str, Any] | None) -> KernelRow:
         entry = self._entry(kernel_id)
@@ -220,12 +235,12 @@ class Pauser:
             last_resume=entry.last_resume,
             last_pause=entry.last_pause,
             aborted_cells=entry.aborted_cells,
+            aborted_notebook_cells=entry.aborted_notebook_cells,
+            missed_output=self.outputs.of(kernel_id),
         )
 
     async def _absent_rows(self) -> list[KernelRow]:
         """Paused sessions of this root dir that are not kernels of this server (another server holds them)."""
-            aborted_notebook_cells=entry.aborted_notebook_cells,
-            missed_output=self.outputs.of(kernel_id),
         rows = []
         for record in await asyncio.to_thread(self.owner.sessions):
             if record.state != "paused" or record.kernel_id in self.kernel_manager:
@@ -265,7 +280,8 @@ class Pauser:
             return
         kernel = self.kernel_manager.get_kernel(kernel_id)
         status = await control_request(kernel, {"op": "status"}, self.settings.control_timeout)
-        if status is not None and status.get("cells_shown") and entry.state == "ready":
+        used = status is not None and int(status.get("cells_shown") or 0) > entry.cells_before
+        if used and entry.state == "ready":
             self._set(kernel_id, "running", outcome=entry.outcome)
 
     def _entry(self, kernel_id: str) -> KernelEntry:
@@ -411,6 +427,8 @@ class Pauser:
     def _begin(self, kind: Any, kernels: list[str], cause: Cause) -> RunningOperation:
         if self._stopping:
             raise PauseError("server_stopping")
+        if self._exclusive is not None:
+            raise PauseError("operation_in_progress", operation=self._exclusive.id)
         for kernel_id in kernels:
             other = self._by_kernel.get(kernel_id)
             if other is not None:
@@ -448,7 +466,8 @@ class Pauser:
         finally:
             for kernel_id in operation.model.kernels:
                 self._by_kernel.pop(kernel_id, None)
-                self._leave(kernel_id, error)
+                if operation is not self._exclusive:
+                    self._leave(kernel_id, error)
             operation.end(state, error)
             self.journal.record(
                 "operation",
@@ -458,6 +477,10 @@ class Pauser:
                 bytes=operation.model.bytes_done,
                 seconds=operation.snapshot().elapsed,
             )
+            if operation is self._exclusive:
+                self._exclusive = None
+                if self.workspace is not None:
+                    self.workspace.left(operation, error)
 
     def _leave(self, kernel_id: str, error: PauseError | None) -> None:
         entry = self._entry(kernel_id)
@@ -472,6 +495,8 @@ class Pauser:
 
     async def pause(self, request: PauseRequest) -> Operation:
         """Begin a pause; raises PauseError when it is refused (nothing has changed then)."""
+        if request.scope == "workspace":
+            return await self.require_workspace().pause(request)
         kernels = self._chosen(request.kernels)
         todo = []
         for kernel_id in kernels:
@@ -551,6 +576,8 @@ class Pauser:
     def _abandon(self, operation: RunningOperation) -> None:
         """An operation that was refused before it began leaves no trace."""
         self._operations.pop(operation.id, None)
+        if self._exclusive is operation:
+            self._exclusive = None
         for kernel_id in operation.model.kernels:
             if self._by_kernel.get(kernel_id) is operation:
                 del self._by_kernel[kernel_id]
@@ -565,7 +592,8 @@ class Pauser:
 
     async def _pause_all(self, operation: RunningOperation, runs: list[PauseRun]) -> None:
         """One kernel after the other: they share one disk. The first failure stops the rest."""
-        for run, kernel_id in zip(runs, list(operation.model.kernels), strict=True):
+        for run in runs:
+            kernel_id = run.kernel_id
             report = await run.run()
             entry = self._entry(kernel_id)
             entry.last_pause = report
@@ -697,10 +725,11 @@ class Pauser:
         if report.proof.buffers is not None and report.proof.buffers.state == "checking":
             self._background(self._check_buffers(kernel_id, checkpoint_id, report))
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> None:
+    def _background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _check_buffers(self, kernel_id: str, checkpoint_id: str, report: ResumeReport) -> None:
         """Hash the raw buffers after `ready`; a mismatch names the variables and makes the outcome partial."""
@@ -737,20 +766,133 @@ class Pauser:
             "result": str(result),
         }
 
+    # --- for the whole workspace (workspace.py) -------------------------------------------------------------------
+
+    def begin_workspace(self, kind: OperationKind, cause: Cause) -> RunningOperation:
+        """Begin an operation on everything; raises PauseError `operation_in_progress` while any other runs."""
+        other = next((op for op in self._operations.values() if op.running), None)
+        if other is not None:
+            raise PauseError("operation_in_progress", operation=other.id)
+        operation = self._begin(kind, list(self.kernel_manager.list_kernel_ids()), cause)
+        operation.model.scope = "workspace"
+        self._exclusive = operation
+        return operation
+
+    def require_workspace(self) -> WorkspacePauser:
+        """The whole pod's part; raises PauseError `workspace_unsupported` where there is none."""
+        if self.workspace is None:
+            raise PauseError("workspace_unsupported")
+        return self.workspace
+
+    def launch(self, operation: RunningOperation, work: Coroutine[Any, Any, None]) -> None:
+        """Let the operation run."""
+        self._launch(operation, work)
+
+    def abandon(self, operation: RunningOperation) -> None:
+        """The operation was refused before it began: it leaves no trace."""
+        self._abandon(operation)
+
+    def background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something that ends with the server."""
+        return self._background(work)
+
+    def cancel_all(self) -> None:
+        """Ask every operation to end that still can."""
+        for operation in self._operations.values():
+            if operation.running and operation.model.cancellable:
+                operation.cancel_requested.set()
+
+    async def ended(self, operation_id: str) -> Operation:
+        """Wait for the end of an operation."""
+        operation = self._find(operation_id)
+        if operation.task is not None:
+            await asyncio.wait({operation.task})
+        return operation.snapshot()
+
+    def set_all(
+        self, kernels: list[str], state: State, *, phase: Phase | None = None, operation: str | None = None
+    ) -> None:
+        """Show kernels in a state; one that is paused on the disk goes neither to `pausing` nor to `resuming`."""
+        for kernel_id in kernels:
+            if state == "paused" or not self.is_paused(kernel_id):
+                self._set(kernel_id, state, phase=phase, operation=operation)
+
+    def back_to_work(self, kernel_id: str, code: str | None) -> None:
+        """Whatever was begun with the kernel is over: it runs, or is paused as before."""
+        entry = self._entry(kernel_id)
+        if entry.state in ("pausing", "resuming"):
+            state: State = "paused" if self.is_paused(kernel_id) else "running"
+            self._set(kernel_id, state, outcome=entry.outcome, code=code)
+        entry.operation = None
+
+    async def came_back(self, report: ResumeReport) -> None:
+        """A kernel came back with its workspace."""
+        entry = self._entry(report.kernel)
+        entry.last_resume = report
+        if report.kernel in self.kernel_manager:
+            kernel = self.kernel_manager.get_kernel(report.kernel)
+            status = await control_request(kernel, {"op": "status"}, self.settings.control_timeout)
+            entry.cells_before = int((status or {}).get("cells_shown") or 0)
+        self._set(report.kernel, "ready" if report.outcome != "fresh" else "running", outcome=report.outcome)
+
+    async def leave_as_paused(self, kernel_id: str, checkpoint: str) -> None:
+        """The server goes, and this kernel's checkpoint is written: end it as a paused one, for the next start."""
+        if kernel_id not in self.kernel_manager or self.is_paused(kernel_id):
+            return
+        await self.owner.record(kernel_id, state="paused", checkpoint=checkpoint)
+        await self.provisioner(kernel_id).release()
+        self._entry(kernel_id).checkpoint = await self._summary(checkpoint)
+        self._set(kernel_id, "paused")
+
+    async def pause_in(self, operation: RunningOperation, kernels: list[str], options: PauseOptions) -> None:
+        """Pause single kernels inside a larger operation."""
+        await self._pause_all(operation, [PauseRun(self, operation, kernel_id, options) for kernel_id in kernels])
+
+    async def precheck(self, kernel_id: str, request: PauseRequest) -> None:
+        """Raises PauseError when the kernel cannot be paused now, or not without a loss."""
+        if not self.is_paused(kernel_id):
+            await self._precheck(kernel_id, request)
+
+    async def paths(self) -> dict[str, str | None]:
+        """The notebook of each kernel that has one."""
+        models = await self.session_manager.list_sessions()
+        return {str((model.get("kernel") or {}).get("id")): model.get("path") for model in models}
+
+    def is_paused(self, kernel_id: str) -> bool:
+        """Whether the kernel has no process now because it was paused."""
+        if kernel_id not in self.kernel_manager:
+            return False
+        return bool(getattr(getattr(self.kernel_manager.get_kernel(kernel_id), "provisioner", None), "paused", False))
+
+    def checkpoint_of(self, kernel_id: str) -> str | None:
+        """The checkpoint that a kernel would come back from."""
+        checkpoint = self._entry(kernel_id).checkpoint
+        return checkpoint.id if checkpoint is not None else None
+
+    def pid_of(self, kernel_id: str) -> int | None:
+        """The kernel's process, where it is ours to know."""
+        if kernel_id not in self.kernel_manager:
+            return None
+        return getattr(getattr(self.kernel_manager.get_kernel(kernel_id), "provisioner", None), "kernel_pid", None)
+
+    def any_used(self) -> bool:
+        """Whether a kernel has run a cell, or was started, since they all were `ready`."""
+        return any(self._entry(k).state == "running" for k in self.kernel_manager.list_kernel_ids())
+
     # --- what happens to kernels from outside --------------------------------------------------------------------
 
     async def take_over(self, adopted: Adopted) -> None:
         """A session of an earlier server is ours now."""
-        if adopted.live:
-            await self.adopted_live(adopted.kernel_id, adopted.server_seen)
-        else:
-            self.adopted(adopted.kernel_id, await self._summary(adopted.checkpoint), adopted.since)
         record = adopted.record
         if record is not None:
             entry = self._entry(adopted.kernel_id)
             entry.aborted_cells = record.aborted_cells
             entry.aborted_notebook_cells = record.aborted_notebook_cells
             self.outputs.note(adopted.kernel_id, record.missed_output)
+        if adopted.live:
+            await self.adopted_live(adopted.kernel_id, adopted.server_seen)
+        else:
+            self.adopted(adopted.kernel_id, await self._summary(adopted.checkpoint), adopted.since)
 
     def adopted(self, kernel_id: str, checkpoint: CheckpointSummary | None, since: datetime) -> None:
         """A paused session was taken over from disk."""
@@ -764,17 +906,13 @@ class Pauser:
         if await self._really_busy(kernel_id):
             # Jupyter Server starts from "idle"; its culler would end a cell that runs long without printing.
             self.kernel_manager.get_kernel(kernel_id).execution_state = "busy"
+        await self._note_output_without_server(kernel_id, server_seen)
         if await self._let_go(kernel_id, self.settings.adoption_timeout):
             self.announce()
             return
         self._set(kernel_id, "unknown", code="adopting")
-        await self._note_output_without_server(kernel_id, server_seen)
         self._background(self._let_go_later(kernel_id))
 
-    async def _let_go(self, kernel_id: str, timeout: float) -> bool:
-        """Lift the hold of a cut-short pause; False when a capture still holds the kernel after `timeout` seconds.
-
-        The capture's staging folder is gone, so it ends soon; until then cells would be aborted.
     async def _note_output_without_server(self, kernel_id: str, server_seen: datetime | None) -> None:
         """A cell that ran while the kernel had no server may have printed: nobody could count that."""
         kernel = self.kernel_manager.get_kernel(kernel_id)
@@ -787,6 +925,10 @@ class Pauser:
         if until is not None and until > server_seen:
             self.outputs.note(kernel_id, MissedOutput(since=server_seen, until=min(until, now), cause="no_server"))
 
+    async def _let_go(self, kernel_id: str, timeout: float) -> bool:
+        """Lift the hold of a cut-short pause; False when a capture still holds the kernel after `timeout` seconds.
+
+        The capture's staging folder is gone, so it ends soon; until then cells would be aborted.
         """
         kernel = self.kernel_manager.get_kernel(kernel_id)
         limit = self.clock.monotonic() + timeout
@@ -887,34 +1029,45 @@ class Pauser:
                 continue
             if entry.state == "ready":
                 await self._note_first_use(kernel_id)
+        self.outputs.sync(self.kernel_manager.list_kernel_ids())
+        if self.workspace is not None:
+            await self.workspace.tick()
         seen = {
             k: reason.code if (reason := self._not_pausable(k)) else None for k in self.kernel_manager.list_kernel_ids()
         }
         if seen != self._seen:
-        self.outputs.sync(self.kernel_manager.list_kernel_ids())
             self._seen = seen
             self.announce()
 
-    async def pause_all_for_exit(self, timeout: float) -> None:
-        """Setting `on_exit: checkpoint`: pause everything that can be paused, within `timeout` seconds."""
-        kernels = [
-            k
-            for k in self.kernel_manager.list_kernel_ids()
-            if self._not_pausable(k) is None and not self.provisioner(k).paused and k not in self._by_kernel
-        ]
-        if not kernels:
-            return
-        operation = self._begin("pause", kernels, "exit")
-        options = PauseOptions("accept", "interrupt", "exit")
-        for kernel_id in kernels:
-            self._set(kernel_id, "pausing", phase="checking", operation=operation.id)
-        self._launch(operation, self._pause_all(operation, [PauseRun(self, operation, k, options) for k in kernels]))
-        assert operation.task is not None
-        await asyncio.wait({operation.task}, timeout=timeout)
+    def stoppable(self) -> list[str]:
+        """Kernels that can be saved before a stop: pausable, not paused, in no operation."""
+        kernels = self.kernel_manager.list_kernel_ids()
+        idle = [k for k in kernels if k not in self._by_kernel and self._not_pausable(k) is None]
+        return [k for k in idle if not self.provisioner(k).paused]
+
+    def pauses_under_way(self) -> dict[str, RunningOperation]:
+        """Pauses of single kernels that somebody asked for before the server was stopped, by kernel."""
+        alone = {k: op for k, op in self._by_kernel.items() if op.model.kind == "pause" and op.task is not None}
+        return {k: op for k, op in alone.items() if op.model.scope == "kernel"}
+
+    def pause_for_stop(self, kernel_id: str, cause: Cause) -> RunningOperation:
+        """Pause one kernel because the server stops: nobody is left to be asked. Raises PauseError."""
+        self.settings.require_room()
+        operation = self._begin("pause", [kernel_id], cause)
+        try:
+            options = PauseOptions("accept", "wait", cause, save_documents=False)
+            run = PauseRun(self, operation, kernel_id, options)
+        except BaseException:
+            self._abandon(operation)
+            raise
+        self._set(kernel_id, "pausing", phase="checking", operation=operation.id)
+        self._launch(operation, self._pause_all(operation, [run]))
+        return operation
 
     async def stop(self) -> None:
         """End what is under way; kernels that were being paused keep running or stay complete on disk."""
         self._stopping = True
+        self.outputs.close()
         for operation in self._operations.values():
             if operation.running and operation.model.cancellable:
                 operation.cancel_requested.set()
@@ -924,4 +1077,3 @@ class Pauser:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self.outputs.close()

@@ -37,6 +37,7 @@ class PauseOptions:
     when_busy: WhenBusy
     cause: Cause
     wait_for_kernel: bool = True
+    save_documents: bool = True
 
 
 class PauseRun:
@@ -53,6 +54,11 @@ class PauseRun:
         self._pid = self._provisioner.kernel_pid
         self.staging: Path | None = None
 
+    @property
+    def kernel_id(self) -> str:
+        """The kernel."""
+        return self._kernel_id
+
     async def prepare(self) -> None:
         """Make the staging folder, so that a full or unwritable disk is known before anything begins."""
         self._pauser.settings.require_room()
@@ -66,7 +72,8 @@ class PauseRun:
             self._operation.enter("checking")
             if self.staging is None:
                 await self.prepare()
-            await self._save_documents()
+            if self._options.save_documents:
+                await self._save_documents()
             if self._options.when_busy == "interrupt" and self._pauser.is_busy(self._kernel_id):
                 await self._km.interrupt_kernel()
             result = await self._capture()
@@ -79,6 +86,20 @@ class PauseRun:
         finally:
             if not released:
                 await self._put_back()
+
+    async def keep(self) -> CheckpointManifest:
+        """Write and commit a checkpoint; the process stays, and answers cells `aborted` until it is told `unhold`.
+
+        Losses are not asked about: this is the second net under a snapshot. Raises PauseError or Cancelled with the
+        kernel running as before; a time limit of the caller does the same.
+        """
+        try:
+            await self.prepare()
+            await self._capture()
+            return await self._commit()
+        except BaseException:
+            await self._put_back()
+            raise
 
     async def _request(self) -> dict[str, Any]:
         session = await self._pauser.session_of(self._kernel_id)

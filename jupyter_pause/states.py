@@ -32,7 +32,10 @@ Scope = Literal["kernel", "workspace"]
 OwnerKind = Literal["local", "kubeflow", "notebook_v1", "jupyterhub", "sandbox", "statefulset"]
 OnLoss = Literal["refuse", "accept"]
 WhenBusy = Literal["wait", "refuse", "interrupt"]
-Cause = Literal["user", "magic", "idle", "orphaned", "exit"]
+Cause = Literal["user", "magic", "idle", "orphaned", "exit", "stop"]
+#: Who stopped the server: somebody else (`ordered`: a culler, a drain, a scale-down), Ctrl-C, the server's REST
+#: interface (File > Shut Down), or the server itself for lack of activity.
+StopCause = Literal["ordered", "terminal", "request", "itself"]
 
 #: The order in which kernel states win when they are summed up into one (design.md section 8).
 AGGREGATION_ORDER: tuple[State, ...] = (
@@ -227,9 +230,6 @@ class PauseReport(Record):
     process_gone: bool = False
 
 
-class KernelRow(Record):
-    """One kernel (or one paused session without a server-side kernel) in `GET state`."""
-
 class MissedOutput(Record):
     """Output that no page received. `messages`: how many outputs; None where nobody could count.
 
@@ -242,6 +242,9 @@ class MissedOutput(Record):
     until: UTCTime
     cause: Literal["no_page", "no_server"] = "no_page"
 
+
+class KernelRow(Record):
+    """One kernel (or one paused session without a server-side kernel) in `GET state`."""
 
     id: str
     name: str | None = None
@@ -256,13 +259,13 @@ class MissedOutput(Record):
     operation: str | None = None
     last_resume: ResumeReport | None = None
     last_pause: PauseReport | None = None
-    aborted_cells: list[str] = Field(default_factory=list)
-
-
     #: Requests (message ids) and, where the page named them, notebook cells that were answered `aborted`.
-class ResumeDoor(Record):
+    aborted_cells: list[str] = Field(default_factory=list)
     aborted_notebook_cells: list[str] = Field(default_factory=list)
     missed_output: MissedOutput | None = None
+
+
+class ResumeDoor(Record):
     """How a workspace is brought back once its server is gone. Never holds a token."""
 
     kind: Literal["kubeflow", "jupyterhub", "none"]
@@ -332,6 +335,33 @@ class PodSnapshotRow(Record):
     reason: Reason | None = None
 
 
+class StoppedKernel(Record):
+    """What became of one kernel when its server was stopped. `losses`: how many things its checkpoint does not have.
+
+    `saved`: its state is there, from `checkpoint` where that is given. `code`: why it was not saved. Of a kernel that
+    was not saved, `checkpoint` is an older one. `interrupted`: its cell was interrupted so that it could be saved.
+    """
+
+    kernel: str
+    path: str | None = None
+    name: str | None = None
+    saved: bool
+    checkpoint: str | None = None
+    code: str | None = None
+    losses: int = 0
+    interrupted: bool = False
+
+
+class StopReport(Record):
+    """What the last stop of the server kept. `limit`: seconds that there were; `seconds`: used; None: cut short."""
+
+    at: UTCTime
+    cause: StopCause
+    limit: float
+    seconds: float | None = None
+    kernels: list[StoppedKernel] = Field(default_factory=list)
+
+
 class ServerState(Record):
     """The answer of `GET state`."""
 
@@ -350,6 +380,7 @@ class ServerState(Record):
     kernels: list[KernelRow] = Field(default_factory=list)
     operation: Operation | None = None
     last_resume: ResumeReport | None = None
+    last_stop: StopReport | None = None
 
 
 class PauseRequest(BaseModel):

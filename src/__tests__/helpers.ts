@@ -64,7 +64,8 @@ export function state(
     counts: {},
     kernels,
     operation,
-    last_resume: null
+    last_resume: null,
+    last_stop: null
   };
 }
 

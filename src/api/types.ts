@@ -133,6 +133,45 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/snapshots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Pod snapshots of this workspace, newest first */
+        get: operations["listSnapshots"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/snapshots/{snapshot_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                snapshot_id: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Ask the cluster to delete a pod snapshot
+         * @description Refused with 409 `snapshot_in_use` while the next resume would use it, unless `force=true` is given. Deleting takes time; `deleting_since` in the list says since when. Finalizers are never stripped.
+         */
+        delete: operations["deleteSnapshot"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/documents": {
         parameters: {
             query?: never;
@@ -277,7 +316,7 @@ export interface components {
             question: components["schemas"]["Question"] | null;
             error: components["schemas"]["ApiError"] | null;
             /** @enum {string} */
-            cause: "user" | "magic" | "idle" | "orphaned" | "exit";
+            cause: "user" | "magic" | "idle" | "orphaned" | "exit" | "stop";
             checkpoint: string | null;
             outcome: components["schemas"]["Outcome"] | null;
         };
@@ -387,6 +426,37 @@ export interface components {
             kernels: components["schemas"]["KernelRow"][];
             operation: components["schemas"]["Operation"] | null;
             last_resume: components["schemas"]["ResumeReport"] | null;
+            last_stop: components["schemas"]["StopReport"] | null;
+        };
+        /** @description What became of one kernel when its server was stopped */
+        StoppedKernel: {
+            kernel: string;
+            path: string | null;
+            name: string | null;
+            saved: boolean;
+            /** @description Of a kernel that was not saved: an older one */
+            checkpoint: string | null;
+            /** @description Why it was not saved: `stopped_unsaved` (no time was left), `not_pausable`, or the error of its pause */
+            code: string | null;
+            /** @description How many things its checkpoint does not have */
+            losses: number;
+            /** @description Its cell was interrupted so that it could be saved */
+            interrupted: boolean;
+        };
+        /** @description What the last stop of the server kept; null where nothing had to be kept */
+        StopReport: {
+            /** Format: date-time */
+            at: string;
+            /**
+             * @description `ordered`: somebody else stopped the server
+             * @enum {string}
+             */
+            cause: "ordered" | "terminal" | "request" | "itself";
+            /** @description Seconds that there were */
+            limit: number;
+            /** @description Seconds used; null: the stop was cut short */
+            seconds: number | null;
+            kernels: components["schemas"]["StoppedKernel"][];
         };
         /** @description How a workspace is brought back once its server is gone. Never holds a token. */
         ResumeDoor: {
@@ -852,6 +922,56 @@ export interface operations {
         responses: {
             /** @description Deleted */
             204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+        };
+    };
+    listSnapshots: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The snapshots */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        snapshots: components["schemas"]["PodSnapshotRow"][];
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+        };
+    };
+    deleteSnapshot: {
+        parameters: {
+            query?: {
+                force?: boolean;
+            };
+            header?: never;
+            path: {
+                snapshot_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cluster was asked */
+            202: {
                 headers: {
                     [name: string]: unknown;
                 };
