@@ -154,6 +154,12 @@ class AttachedProcess:
         self.returncode: int | None = None
         self._started = started
 
+    def recognise(self) -> None:
+        """After a restore from a snapshot the system may say another start time for the same process."""
+        started = start_time(self.pid)
+        if started is not None:
+            self._started = started
+
     def poll(self) -> int | None:
         """None while it lives."""
         if self.returncode is None and not is_same_process(self.pid, self._started):

@@ -247,6 +247,19 @@ class PauseProvisioner(LocalProvisioner):
             content = launch.kernel_file_content(settings, self.kernel_id, session)
             launch.write_private_json(launch.kernel_file(self._km.connection_file, self.kernel_id), content)
 
+    def recognise_process(self) -> None:
+        """Server and kernel were restored from a snapshot: note when the process started by the clocks of this machine.
+
+        Blocks; raises OSError.
+        """
+        process: Any = self.process
+        if process is None:
+            return
+        self.pid_start_time = start_time(process.pid)
+        if isinstance(process, AttachedProcess):
+            process.recognise()
+        self.write_kernel_file()
+
     # --- taking over from an earlier server ---------------------------------------------------------------------
 
     def _take_connection(self, adoption: Adoption) -> None:

@@ -9,6 +9,7 @@ machine its process does not exist, elsewhere its heartbeat is older than a limi
 from __future__ import annotations
 
 import os
+import re
 import socket
 import uuid
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_pause.launch import read_private_json, remove_file, write_private_json
 from jupyter_pause.owners.records import LEASE, SessionFiles
 from jupyter_pause.processes import is_same_process, start_time
+from jupyter_pause.thaw import PodIdentity
 
 if TYPE_CHECKING:
     from jupyter_pause.clock import Clock
@@ -30,9 +32,14 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-#: Seconds between two heartbeats, and the age at which a server on another machine counts as gone.
+#: Seconds between two heartbeats, and the age at which a server on another machine, or in another container of this
+#: pod, counts as gone.
 HEARTBEAT = 10.0
 GONE_AFTER = 60.0
+GONE_AFTER_HERE = 25.0
+#: Where Kubernetes mounts the token that names a process's pod.
+TOKEN_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+_ORDINAL = re.compile(r"-\d+$")
 #: Seconds for which a lease that cannot be read yet is taken for one that is being written.
 _BEING_WRITTEN = 10.0
 
@@ -63,6 +70,8 @@ class Holder:
     pid: int
     start_time: float
     heartbeat: str
+    #: The uid of the pod that this process runs in; "" where that is not known.
+    pod: str = ""
 
     @classmethod
     def this_process(cls, now: datetime) -> Holder:
@@ -76,13 +85,15 @@ class Holder:
             pid=os.getpid(),
             start_time=start_time(os.getpid()) or 0.0,
             heartbeat=now.isoformat(),
+            pod=PodIdentity(TOKEN_FILE).look().pod_uid or "",
         )
 
     @classmethod
     def parse(cls, content: dict[str, Any]) -> Holder | None:
         """From a lease file; None for one that we do not understand."""
         try:
-            values = {name: content[name] for name in cls.__dataclass_fields__}
+            values = {name: content[name] for name in cls.__dataclass_fields__ if name != "pod"}
+            values["pod"] = str(content.get("pod") or "")
             values.update(pid=int(values["pid"]), start_time=float(values["start_time"]))
             datetime.fromisoformat(values["heartbeat"])
         except (KeyError, TypeError, ValueError):
@@ -99,7 +110,18 @@ class Holder:
             return not is_same_process(self.pid, self.start_time)
         if self.host == me.host and self.machine and self.machine == me.machine and self.boot != me.boot:
             return True  # this machine was booted again
-        return now - datetime.fromisoformat(self.heartbeat).astimezone(UTC) > timedelta(seconds=GONE_AFTER)
+        if self.host == me.host and self._was_an_earlier_pod_of(me):
+            return True
+        # In one pod both sides have one clock: a few missed heartbeats are enough (a container that started anew).
+        limit = GONE_AFTER_HERE if self.pod and self.pod == me.pod else GONE_AFTER
+        return now - datetime.fromisoformat(self.heartbeat).astimezone(UTC) > timedelta(seconds=limit)
+
+    def _was_an_earlier_pod_of(self, me: Holder) -> bool:
+        """Of a StatefulSet's pod with this name (its host name, ending in a number) there is one at a time.
+
+        Without this a pod that comes back within a minute would have to wait for its own heartbeat to grow old.
+        """
+        return bool(self.pod and me.pod and self.pod != me.pod and _ORDINAL.search(self.host))
 
 
 class Leases:
@@ -109,6 +131,10 @@ class Leases:
         self._files = files
         self._clock = clock
         self.me = Holder.this_process(clock.now())
+
+    def recognise_me(self) -> None:
+        """This process woke up elsewhere: its leases stay its own, but host, boot and start time may be others now."""
+        self.me = replace(Holder.this_process(self._clock.now()), id=self.me.id)
 
     def acquire(self, kernel_id: str) -> bool:
         """Take the lease, or keep it; False while another server holds it. Raises OSError."""

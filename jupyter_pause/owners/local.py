@@ -237,6 +237,23 @@ class LocalOwner:
             self._known[kernel_id] = _Known(state, self._clock.now(), checkpoint)
         await self._write(kernel_id)
 
+    async def after_thaw(self) -> None:
+        """This process and its kernels were restored from a snapshot, perhaps elsewhere.
+
+        What others know them by (start times) may have changed, and the disk may be older or newer than memory: leases,
+        records and kernel files are written anew, so that no watchdog takes its server for gone.
+        """
+        await asyncio.to_thread(self._leases.recognise_me)
+        settings = launch_settings()
+        if settings is not None:
+            settings.server_pid, settings.server_start_time = self._leases.me.pid, self._leases.me.start_time
+        self._written.clear()
+        for kernel_id in list(self._known):
+            provisioner = self._provisioner(kernel_id)
+            if provisioner is not None:
+                await asyncio.to_thread(provisioner.recognise_process)
+            await self._write(kernel_id)
+
     async def forget(self, kernel_id: str) -> None:
         """The session is over; its checkpoints stay."""
         self._known.pop(kernel_id, None)
