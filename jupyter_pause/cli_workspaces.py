@@ -34,12 +34,15 @@ def workspaces(options: argparse.Namespace, output: Output) -> int:
 
 def status(options: argparse.Namespace, output: Output) -> int:
     """`jupyter pause status [NAME] --namespace NS`."""
-    from .cli_workspaces_list import list_workspaces, show_workspace
+    from .cli_workspaces_list import list_workspaces, show_other, show_workspace
 
     _no_server(options)
-    if options.name is None:
+    name = options.name
+    if options.kind != "kubeflow":
+        return asyncio.run(_with_target(options, name, lambda target: show_other(target, output)))
+    if name is None:
         return asyncio.run(_with_cluster(options, lambda cluster: list_workspaces(cluster, options, output)))
-    return asyncio.run(_with_target(options, options.name, lambda target: show_workspace(target, output)))
+    return asyncio.run(_with_cluster(options, lambda cluster: show_workspace(cluster, name, output)))
 
 
 def now(options: argparse.Namespace, output: Output) -> int:

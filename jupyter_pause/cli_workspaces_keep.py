@@ -37,6 +37,7 @@ SENTENCES = {
     "kind_not_readable": "its kind may not be read, so whether snapshots are switched on is not known",
     "earlier_snapshot": "it has not come back from snapshot {snapshot} yet; whether that stays usable is not known",
     "owner_without_snapshots": "its owner makes no snapshots",
+    "owner_says_nothing": "its owner does not say whether it makes snapshots",
 }
 
 

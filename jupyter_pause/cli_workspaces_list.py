@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .cli_output import Output, age, moment, table
 from .cli_workspaces_keep import Keeps, what_a_pause_keeps
+from .cli_workspaces_outcome import outcome_of
+from .cli_workspaces_target import is_true, not_found, pod_template
 from .cli_workspaces_text import memory_words, outcome_words, reason_of, row, state_words
 from .clock import SYSTEM_CLOCK
 from .owners import origin
@@ -29,13 +32,13 @@ async def list_workspaces(cluster: Cluster, options: argparse.Namespace, output:
     """Every Workspace of a namespace, or of all: name, kind, state, since, what is kept, why."""
     everywhere = bool(getattr(options, "all_namespaces", False))
     entries, unknown = await _look(cluster, everywhere=everywhere)
-    rows = [_row(workspace, view, keeps) for workspace, view, keeps in entries]
+    rows = [_row(entry) for entry in entries]
     output.result(command=options.command, ok=True, workspaces=rows, not_readable=unknown)
     where = "in this cluster" if everywhere else f"in namespace {cluster.namespace}"
     if not rows:
         output.say(f"There are no Workspaces {where}.")
         return 0
-    lines = [_line(workspace, view, keeps, everywhere=everywhere) for workspace, view, keeps in entries]
+    lines = [_line(entry, everywhere=everywhere) for entry in entries]
     header = ["NAME", "KIND", "STATE", "SINCE", "MEMORY", "REASON"]
     output.say(table(["NAMESPACE", *header] if everywhere else header, lines))
     if unknown:
@@ -43,29 +46,47 @@ async def list_workspaces(cluster: Cluster, options: argparse.Namespace, output:
     return 0
 
 
-async def _look(cluster: Cluster, *, everywhere: bool) -> tuple[list[tuple[Object, OwnerView, Keeps]], list[str]]:
-    """One look at everything, three or four lists; what may not be read is named in the second part."""
+@dataclass(frozen=True)
+class Entry:
+    """One Workspace as one look found it."""
+
+    workspace: Object
+    pod: Object | None
+    view: OwnerView
+    keeps: Keeps
+
+
+async def _look(
+    cluster: Cluster, *, everywhere: bool = False, name: str | None = None
+) -> tuple[list[Entry], list[str]]:
+    """One look: three or four lists and no watch. What may not be read is named in the second part.
+
+    Args:
+        name: only this Workspace.
+    """
     from .cluster.client import EVERYWHERE
     from .cluster.resources import EVENTS, PODS, WORKSPACE_KINDS, WORKSPACES
 
     place = EVERYWHERE if everywhere else cluster.namespace
     unknown: list[str] = []
-    listed = (await cluster.client.list(WORKSPACES, place)).items
-    pods = await _list(cluster, PODS, place, unknown, label_selector=origin.WORKSPACE_LABEL)
+    label = origin.WORKSPACE_LABEL if name is None else f"{origin.WORKSPACE_LABEL}={name}"
+    only = "" if name is None else f"metadata.name={name}"
+    listed = (await cluster.client.list(WORKSPACES, place, field_selector=only)).items
+    pods = await _list(cluster, PODS, place, unknown, label_selector=label) or []
     kinds = await _list(cluster, WORKSPACE_KINDS, None, unknown) if listed else []
-    kind_of = {kind["metadata"]["name"]: kind for kind in kinds or []}
-    pod_of = {_key(pod, pod["metadata"]["labels"][origin.WORKSPACE_LABEL]): pod for pod in pods or []}
     events: dict[str, list[Object]] = defaultdict(list)
-    if any(not _is_ready(pod) for pod in pods or []):
+    if not all(is_true(pod, "Ready") for pod in pods):
         for event in await _list(cluster, EVENTS, place, unknown, field_selector="involvedObject.kind=Pod") or []:
             events[str((event.get("involvedObject") or {}).get("uid"))].append(event)
-    entries: list[tuple[Object, OwnerView, Keeps]] = []
+    kind_of = {kind["metadata"]["name"]: kind for kind in kinds or []}
+    pod_of = {_key(pod, pod["metadata"]["labels"][origin.WORKSPACE_LABEL]): pod for pod in sorted(pods, key=_created)}
+    entries = []
     for workspace in sorted(listed, key=lambda item: _key(item, item["metadata"]["name"])):
         pod = pod_of.get(_key(workspace, workspace["metadata"]["name"]))
         about = events[str(pod["metadata"].get("uid"))] if pod is not None else []
-        view = derive(workspace, pod, about, SYSTEM_CLOCK.now())
         kind = kind_of.get(str(workspace.get("spec", {}).get("kind")))
-        entries.append((workspace, view, what_a_pause_keeps(workspace, kind, pod)))
+        view = derive(workspace, pod, about, SYSTEM_CLOCK.now())
+        entries.append(Entry(workspace, pod, view, what_a_pause_keeps(workspace, kind, pod)))
     return entries, unknown
 
 
@@ -89,59 +110,76 @@ def _key(thing: Object, name: str) -> tuple[str, str]:
     return str(thing["metadata"].get("namespace", "")), name
 
 
-def _is_ready(pod: Object) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)
+def _created(thing: Object) -> str:
+    """For sorting: while an old pod goes and a new one comes, the new one is last."""
+    return str(thing["metadata"].get("creationTimestamp"))
 
 
-def _row(workspace: Object, view: OwnerView, keeps: Keeps) -> dict[str, Any]:
-    metadata = workspace["metadata"]
-    kind = workspace.get("spec", {}).get("kind")
+def _row(entry: Entry) -> dict[str, Any]:
+    metadata = entry.workspace["metadata"]
+    kind = entry.workspace.get("spec", {}).get("kind")
     return {
-        **row(str(metadata.get("namespace")), metadata["name"], kind, view),
-        "memory": memory_words(view, keeps),
-        "keeps": keeps.row(),
+        **row(str(metadata.get("namespace")), metadata["name"], kind, entry.view),
+        "memory": memory_words(entry.view, entry.keeps),
+        "keeps": entry.keeps.row(),
     }
 
 
-def _line(workspace: Object, view: OwnerView, keeps: Keeps, *, everywhere: bool) -> list[str]:
-    shown = _row(workspace, view, keeps)
+def _line(entry: Entry, *, everywhere: bool) -> list[str]:
+    shown = _row(entry)
     cells = [
         shown["name"],
         shown["kind"] or "-",
-        state_words(view),
+        state_words(entry.view),
         age(shown["since"]) if shown["since"] else "-",
         shown["memory"],
-        reason_of(view),
+        reason_of(entry.view),
     ]
     return [shown["namespace"], *cells] if everywhere else cells
 
 
-async def show_workspace(target: Target, output: Output) -> int:
-    """One workspace with all that is known of it."""
-    view, keeps = target.view(), await target.keeps()
-    shown = {**row(target.namespace, target.name, target.kind, view), "memory": memory_words(view, keeps)}
-    outcome = target.outcome(None) if view.state == "running" else None
-    changed = await target.differences() if view.state == "paused" and view.snapshot else None
+async def show_workspace(cluster: Cluster, name: str, output: Output) -> int:
+    """One Workspace with all that one look tells. Raises CliError `workspace_not_found`."""
+    entries, _ = await _look(cluster, name=name)
+    if not entries:
+        raise not_found(cluster.namespace, name)
+    [entry] = entries
+    view, shown = entry.view, _row(entry)
+    outcome = outcome_of(entry.pod, None) if view.state == "running" else None
+    changed = None
+    if view.state == "paused" and view.snapshot is not None:
+        changed = origin.compare(entry.workspace, await pod_template(cluster, name))
     output.result(
         command="status",
         ok=True,
         workspace=shown,
-        keeps=keeps.row(),
         last_resume=None if outcome is None else outcome.row(),
         differences=None if changed is None else [difference.row() for difference in changed.differences],
     )
     facts = [
-        ("workspace", f"{target.name} in namespace {target.namespace}"),
+        ("workspace", f"{name} in namespace {cluster.namespace}"),
         ("state", state_words(view) + (f": {reason_of(view)}" if reason_of(view) else "")),
         ("since", f"{moment(shown['since'])} ({age(shown['since'])})" if shown["since"] else "unknown"),
-        ("memory", shown["memory"] + (f" ({keeps.why})" if keeps.why and view.state == "running" else "")),
+        ("memory", shown["memory"] + (f" ({entry.keeps.why})" if entry.keeps.why and view.state == "running" else "")),
         ("pod", view.pod or "none"),
     ]
     if outcome is not None and outcome.code != "no_snapshot":
         facts.append(("last resume", outcome_words(outcome)))
     if changed is not None and changed.differences:
         facts.append(("changed since", ", ".join(difference.name for difference in changed.differences)))
-    for name, value in facts:
-        output.say(f"{name + ':':<15}{value}")
+    for label, value in facts:
+        output.say(f"{label + ':':<15}{value}")
+    return 0
+
+
+async def show_other(target: Target, output: Output) -> int:
+    """A workspace of another kind of owner, as far as the owner tells."""
+    view, keeps = target.view(), await target.keeps()
+    shown = {
+        **row(target.namespace, target.name, target.kind, view),
+        "memory": memory_words(view, keeps),
+        "keeps": keeps.row(),
+    }
+    output.result(command="status", ok=True, workspace=shown, last_resume=None, differences=None)
+    output.say(f"{target.name} is {state_words(view)}{': ' + reason_of(view) if reason_of(view) else ''}.")
     return 0

@@ -24,14 +24,16 @@ async def pause(target: Target, options: argparse.Namespace, output: Output) -> 
     view = target.view()
     if view.state == "paused":
         return _done(target, output, view, None, "was paused already")
-    if target.wants_pause():
+    if view.state == "pausing":
         output.complain("A pause is under way already; following it.")
         keeps = None
     else:
         keeps = await target.keeps()
         if options.preview:
             return _preview(target, output, keeps)
-        await target.before_pause()
+        await target.require_right("pause")
+        if keeps.memory == "snapshot":
+            await target.require_store()
         _agree(target, options, output, keeps)
         await _ask(target, keeps, accepted=_accepted(options))
     if options.no_wait:
@@ -74,20 +76,18 @@ def _agree(target: Target, options: argparse.Namespace, output: Output, keeps: K
 async def _ask(target: Target, keeps: Keeps, *, accepted: bool) -> None:
     """Send the request. A snapshot that was promised but is not made (the add-on is down: its webhook is
     `failurePolicy: Ignore`) is no reason to lose the memory: the request is taken back at once."""
-    uid = target.view().pod_uid
+    uid = await target.pod_uid()
     if await target.pause() == "held" or keeps.memory != "snapshot" or accepted:
         return
     await target.take_back()
-    await target.changed(0.0)
-    view = target.view()
-    gone = view.pod_uid != uid or view.state in ("pausing", "paused")
+    gone = await target.pod_uid() != uid
     raise CliError(
         "snapshot_not_made",
         f"The cluster began to pause {target.name} without the snapshot that was to be made: the snapshot add-on does "
         "not answer. The request was taken back at once"
         + (", but its pod had begun to end already: its memory may be lost." if gone else ", and its pod runs on.")
         + " To pause with files only: --yes.",
-        body={"workspace": _row(target, view)},
+        body={"workspace": _row(target, target.view())},
     )
 
 
@@ -100,7 +100,7 @@ def _is_paused(target: Target, view: OwnerView) -> bool:
         raise CliError("workspace_not_found", f"{target.name} was deleted meanwhile.", body=body)
     if view.state == "failed":
         raise CliError("pause_failed", f"{target.name} cannot be paused: {reason_of(view)}.", body=body)
-    if not target.wants_pause():
+    if view.state in ("running", "ready", "waiting", "resuming"):
         raise CliError(
             "pause_taken_back",
             f"The pause of {target.name} was taken back, by itself because no snapshot could be made in time, or by "

@@ -30,15 +30,15 @@ async def resume(target: Target, options: argparse.Namespace, output: Output) ->
     """Bring it back. The target has been started."""
     view = target.view()
     if view.state == "running":
-        return _report(target, output, target.outcome(None), expected=None, words="is running already")
+        return _report(target, output, await target.outcome(None), expected=None, words="is running already")
     follow = Follow(target, output, verb="Resuming", timeout=options.timeout)
-    if target.wants_pause() and view.state != "paused":
+    if view.state == "pausing":
         if options.take_back:
             return await _take_back(target, output, follow)
         view = await _end_of_pause(target, follow, view)
     expected = view.snapshot
     if view.state == "paused":
-        await target.before_resume()
+        await target.require_right("resume")
         await _agree(target, options, output, view)
         await target.resume()
     else:
@@ -52,13 +52,13 @@ async def resume(target: Target, options: argparse.Namespace, output: Output) ->
     words = f"is running after {duration(follow.seconds)}"
     if follow.waited_for_capacity >= 1:
         words += f" ({duration(follow.waited_for_capacity)} of it waiting for capacity)"
-    return _report(target, output, target.outcome(expected), expected, words, follow)
+    return _report(target, output, await target.outcome(expected), expected, words, follow)
 
 
 async def _end_of_pause(target: Target, follow: Follow, view: OwnerView) -> OwnerView:
     """A pod on its way out is waited for; a snapshot in the making is not cut short unasked."""
     if view.phase == "releasing":
-        return await follow.until(lambda view: view.state == "paused" or not target.wants_pause())
+        return await follow.until(lambda view: view.state != "pausing")
     where = f"{target.name} --namespace {target.namespace}"
     raise CliError(
         "operation_in_progress",
@@ -70,15 +70,15 @@ async def _end_of_pause(target: Target, follow: Follow, view: OwnerView) -> Owne
 
 async def _take_back(target: Target, output: Output, follow: Follow) -> int:
     """Undo a pause that is under way."""
-    uid = target.view().pod_uid
-    await target.before_resume()
+    uid = await target.pod_uid()
+    await target.require_right("take back the pause of")
     if not await target.take_back():
         raise CliError(
             "too_late", f"It is too late to take the pause of {target.name} back: its pod is gone. Resume it instead."
         )
     follow.asked = True
     view = await follow.until(lambda view: _is_back(target, view))
-    same = view.pod_uid == uid
+    same = uid is not None and await target.pod_uid() == uid
     output.result(command="resume", ok=same, workspace=_row(target, view), outcome=None, taken_back=True, same_pod=same)
     output.say(
         f"The pause of {target.name} was taken back. "
@@ -165,7 +165,7 @@ async def wait(target: Target, options: argparse.Namespace, output: Output) -> i
     follow = Follow(target, output, verb=f"Waiting for {wanted}", timeout=options.timeout)
     state = "paused" if wanted == "paused" else "running"
     view = await follow.until(lambda view: _reached(target, view, state))
-    outcome = target.outcome(expected) if state == "running" else None
+    outcome = await target.outcome(expected) if state == "running" else None
     ok = wanted != "restored" or (outcome is not None and outcome.outcome == "restored")
     output.result(
         command="wait",

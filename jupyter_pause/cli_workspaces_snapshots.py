@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from .cli_output import Output
 from .cli_server import CliError
 from .cli_snapshots import ids_to_delete, say_deleted, show
-from .cli_workspaces_keep import annotations_of
-from .owners.kubeflow_state import LAST_CHECKPOINT
-from .states import PodSnapshotRow
+from .clock import SYSTEM_CLOCK
+from .cluster.podsnapshots import TRIGGER_LABEL, belongs_to, delete_snapshot, next_snapshot, row_of
 
 if TYPE_CHECKING:
     import argparse
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from .cli_workspaces_client import Cluster
 
 Object = Mapping[str, Any]
-#: GKE's label on a snapshot: the trigger that made it. The add-on names it after the Workspace.
-TRIGGERED_BY = "gke-pod-snapshot-triggered-by"
 
 
 async def snapshots(cluster: Cluster, options: argparse.Namespace, output: Output) -> int:
@@ -32,18 +29,28 @@ async def snapshots(cluster: Cluster, options: argparse.Namespace, output: Outpu
     if len(options.words) > 1:
         raise CliError("usage", "Give one workspace, or `delete` and ids.", exit_code=2)
     name = options.words[0] if options.words else None
-    found = await _snapshots(cluster, name)
-    used = await _in_use(cluster)
-    rows = [_row(snapshot, next_one=snapshot["metadata"]["name"] in used) for snapshot in found]
+    used, found, now = await _in_use(cluster), await _snapshots(cluster), SYSTEM_CLOCK.now()
+    rows = [
+        row_of(snapshot, _name(snapshot) if _name(snapshot) in used else None, now)
+        for snapshot in found
+        if name is None or belongs_to(snapshot, name)
+    ]
+    rows.sort(key=lambda row: (row.created, row.id), reverse=True)
     whose = f"{name} in namespace {cluster.namespace}" if name else f"namespace {cluster.namespace}"
-    return show(sorted(rows, key=lambda row: str(row["created"]), reverse=True), whose, output)
+    return show([row.model_dump(mode="json") for row in rows], whose, output)
 
 
-async def _snapshots(cluster: Cluster, name: str | None) -> list[dict[str, Any]]:
+async def _snapshots(cluster: Cluster) -> list[dict[str, Any]]:
+    """All of the namespace; none where the cluster has no such kind."""
+    from .cluster.errors import ClusterError
     from .cluster.resources import POD_SNAPSHOTS
 
-    label = f"{TRIGGERED_BY}=ws-{name}-trigger" if name else ""
-    return (await cluster.client.list(POD_SNAPSHOTS, cluster.namespace, label_selector=label)).items
+    try:
+        return (await cluster.client.list(POD_SNAPSHOTS, cluster.namespace)).items
+    except ClusterError as error:
+        if error.code != "cluster_not_found":
+            raise
+        return []
 
 
 async def _in_use(cluster: Cluster) -> set[str]:
@@ -51,7 +58,7 @@ async def _in_use(cluster: Cluster) -> set[str]:
     from .cluster.resources import WORKSPACES
 
     found = (await cluster.client.list(WORKSPACES, cluster.namespace)).items
-    return {name for name in (annotations_of(item).get(LAST_CHECKPOINT) for item in found) if name}
+    return {name for name in map(next_snapshot, found) if name is not None}
 
 
 async def _delete(cluster: Cluster, names: list[str], output: Output, *, force: bool) -> int:
@@ -61,30 +68,39 @@ async def _delete(cluster: Cluster, names: list[str], output: Output, *, force: 
 
     rights = [Right("delete", POD_SNAPSHOTS, cluster.namespace, name) for name in names]
     await cluster.require(rights, "delete snapshots")
-    used = [] if force else sorted(await _in_use(cluster) & set(names))
-    if used:
-        raise CliError(
-            "snapshot_in_use",
-            f"The next resume would use {', '.join(used)}. Resume first, or delete with --force; nothing was deleted.",
-            body={"params": {"snapshots": used}},
-        )
+    there = {_name(snapshot): snapshot for snapshot in await _snapshots(cluster)}
+    used = await _in_use(cluster)
     for name in names:
-        current = await cluster.client.get(POD_SNAPSHOTS, name, cluster.namespace)
-        if not current["metadata"].get("deletionTimestamp"):
-            await cluster.client.delete(POD_SNAPSHOTS, name, cluster.namespace)
+        _refuse(name, there, set() if force else used, cluster.namespace)
+    for name in names:
+        workspace = _workspace_of(there[name])
+        next_name = name if name in used else None
+        await delete_snapshot(cluster.client, cluster.namespace, workspace, name, next_name=next_name, force=force)
     return say_deleted(names, output)
 
 
-def _row(snapshot: Object, *, next_one: bool) -> dict[str, Any]:
-    """As `GET snapshots` shows it."""
-    metadata = snapshot["metadata"]
-    conditions = (snapshot.get("status") or {}).get("conditions") or []
-    ready = next((c.get("status") == "True" for c in conditions if c.get("type") == "Ready"), None)
-    row = PodSnapshotRow(
-        id=metadata["name"],
-        created=metadata["creationTimestamp"],
-        ready=ready,
-        next=next_one,
-        deleting_since=metadata.get("deletionTimestamp"),
-    )
-    return row.model_dump(mode="json")
+def _refuse(name: str, there: Mapping[str, Object], used: set[str], namespace: str) -> None:
+    """All or nothing: raises CliError before the first one is deleted."""
+    if name not in there or not _workspace_of(there[name]):
+        text = f"There is no snapshot {name} of a Workspace in namespace {namespace}; nothing was deleted."
+        raise CliError("snapshot_not_found", text)
+    if name in used:
+        raise CliError(
+            "snapshot_in_use",
+            f"The next resume would use {name}. Resume first, or delete it with --force; nothing was deleted.",
+            body={"params": {"name": name}},
+        )
+
+
+def _name(snapshot: Object) -> str:
+    return str(snapshot["metadata"]["name"])
+
+
+def _workspace_of(snapshot: Object) -> str:
+    """The Workspace that it was made of, by its trigger or policy; empty when it is not one of the add-on's."""
+    trigger = str((snapshot["metadata"].get("labels") or {}).get(TRIGGER_LABEL) or "")
+    policy = str((snapshot.get("spec") or {}).get("policyName") or "")
+    for text, ending in ((trigger, "-trigger"), (policy, "-policy")):
+        if text.startswith("ws-") and text.endswith(ending):
+            return text.removeprefix("ws-").removesuffix(ending)
+    return ""
