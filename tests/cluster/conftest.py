@@ -11,7 +11,7 @@ import pytest
 
 from . import binaries, resources
 from .apiserver import ApiServer
-from .standin_fixtures import standin  # noqa: F401  a fixture
+from .standin_fixtures import standin, standin_folder  # noqa: F401  fixtures
 
 
 @pytest.fixture(scope="session")

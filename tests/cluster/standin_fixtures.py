@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,9 +19,16 @@ SETTLE = 0.5
 
 
 @pytest.fixture
-def standin(api_server: ApiServer, criu: Path, tmp_path: Path) -> Iterator[StandIn]:
+def standin_folder() -> Iterator[Path]:
+    """A folder with a short name, gone after the test: snapshots are large."""
+    with tempfile.TemporaryDirectory(prefix="jupyter-pause-standin-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def standin(api_server: ApiServer, criu: Path, standin_folder: Path) -> Iterator[StandIn]:
     """Kubeflow, the add-on, GKE and a node, for a namespace of this test. Needs root and CRIU."""
     if os.geteuid() != 0:
         pytest.skip("containers are made by root")
-    with StandIn(api_server, tmp_path / "standin", criu=criu, settle=SETTLE) as running:
+    with StandIn(api_server, standin_folder, criu=criu, settle=SETTLE) as running:
         yield running

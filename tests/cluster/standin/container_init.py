@@ -17,6 +17,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,8 @@ def _standard_streams(log: str) -> None:
 def _become_program(spec: dict[str, Any]) -> None:
     _die_with_parent()
     os.setsid()
+    # Here, not before the fork: this script's own view of the disk stays the machine's.
+    _check(libc.unshare(CLONE_NEWNS | CLONE_NEWUTS))
     _mounts(spec)
     hostname = os.fsencode(spec["hostname"])
     _check(libc.sethostname(hostname, len(hostname)))
@@ -116,11 +119,13 @@ def _become_program(spec: dict[str, Any]) -> None:
 def start(spec: dict[str, Any]) -> int:
     """Run the program; returns its exit status as a shell would give it."""
     _die_with_parent()
-    _check(libc.unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWPID))
+    _check(libc.unshare(CLONE_NEWPID))
     child = os.fork()
     if child == 0:
         try:
             _become_program(spec)
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(127)
     Path(spec["pid_file"]).write_text(str(child), encoding="utf-8")

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import shutil
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.cluster.rest import Object
+import httpx
+
+from tests.cluster.rest import ApiError, Object
 
 from . import pods
 from .api import (
@@ -37,6 +40,9 @@ from .container import CriuError, OutsideConnection
 from .faults import Faults
 from .kubelet import Kubelet
 from .reconciler import Reconciler
+from .signals import Signal
+
+log = logging.getLogger("standin")
 
 RESTORE = "podsnapshot.gke.io/ps-name"
 TRIGGERED_BY = "gke-pod-snapshot-triggered-by"
@@ -82,13 +88,11 @@ class Triggers(Reconciler):
         super().__init__()
         self._api = api
         self._triggers = caches[TRIGGER]
-        self._policies = caches[POLICY]
-        self._pods = caches[POD]
         self._kubelet = kubelet
         self._images = images
         self._faults = faults
         self._taken: dict[str, asyncio.Task[None]] = {}
-        self._switched = asyncio.Event()
+        self._switched = Signal()
         self._triggers.listen(lambda key, _: self.enqueue(key))
 
     def look_again(self) -> None:
@@ -108,13 +112,20 @@ class Triggers(Reconciler):
             return None
         uid = trigger["metadata"]["uid"]
         if uid not in self._taken:
-            self._taken[uid] = asyncio.get_running_loop().create_task(self._take(trigger))
+            self._taken[uid] = asyncio.get_running_loop().create_task(self._try(trigger))
         return None
+
+    async def _try(self, trigger: Object) -> None:
+        try:
+            await self._take(trigger)
+        except (ApiError, httpx.HTTPError) as error:
+            log.warning("trigger %s: %r", key_of(trigger), error)
+            await self._finish(trigger, False, "Error", str(error))
 
     async def _take(self, trigger: Object) -> None:
         namespace = trigger["metadata"]["namespace"]
-        pod = self._pods.get((namespace, trigger["spec"]["targetPod"]))
-        policy = None if pod is None else self._policy_of(pod)
+        pod = await self._api.find(POD, trigger["spec"]["targetPod"], namespace)
+        policy = None if pod is None else await self._policy_of(pod)
         if pod is None or policy is None:
             missing = "target pod not found" if pod is None else "no PodSnapshotPolicy selects the pod"
             return await self._finish(trigger, False, "Error", missing)
@@ -132,20 +143,17 @@ class Triggers(Reconciler):
         except (CriuError, OutsideConnection) as error:
             await self._ready(key, make_condition("Ready", False, "CheckpointFailed", str(error)))
             return await self._finish(trigger, False, "Failed", str(error))
-        while self._faults.snapshot_slow:
-            self._switched.clear()
-            await self._switched.wait()
+        await self._switched.until(lambda: not self._faults.snapshot_slow)
         self._images.note(key, pod)
         await self._ready(key, make_condition("Ready", True, "SnapshotReady"))
         return await self._finish(trigger, True, "Complete", "")
 
-    def _policy_of(self, pod: Object) -> Object | None:
+    async def _policy_of(self, pod: Object) -> Object | None:
         labels = pod["metadata"].get("labels", {})
-        for policy in self._policies.objects.values():
+        for policy in await self._api.list(POLICY, pod["metadata"]["namespace"]):
             wanted = policy["spec"]["selector"].get("matchLabels", {})
             manual = policy["spec"]["triggerConfig"]["type"] == "manual"
-            same = policy["metadata"]["namespace"] == pod["metadata"]["namespace"]
-            if manual and same and all(labels.get(name) == value for name, value in wanted.items()):
+            if manual and all(labels.get(name) == value for name, value in wanted.items()):
                 return policy
         return None
 

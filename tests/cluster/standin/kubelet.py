@@ -19,10 +19,11 @@ from tests.cluster.rest import ApiError, Object
 
 from . import container, pods
 from .addresses import Addresses
-from .api import POD, STRATEGIC, Api, Cache, Key, is_true, key_of, make_condition, now
+from .api import AGAIN, POD, STRATEGIC, Api, Cache, Key, condition, is_true, key_of, make_condition, now
 from .container import Container, ContainerSpec, CriuError, OutsideConnection
 from .events import Events
 from .faults import Faults
+from .signals import Signal
 from .volumes import Volumes
 
 log = logging.getLogger("standin")
@@ -106,7 +107,7 @@ class PodWorker:
     def __init__(self, node: Node, snapshots: SnapshotStore, pod: Object, ip: str, ended: Callable[[], object]) -> None:
         self.pod = pod
         self.ip = ip
-        self.changed = asyncio.Event()
+        self.changed = Signal()
         self.container: Container | None = None
         self.deleting = False
         #: Restored from this snapshot; None: started cold.
@@ -116,7 +117,8 @@ class PodWorker:
         self._snapshots = snapshots
         self._ended = ended
         self._task: asyncio.Task[None] | None = None
-        self._last_patch: Object | None = None
+        self._published: Object | None = None
+        self._publishing = asyncio.Lock()
         self._state: Object = {"waiting": {"reason": "ContainerCreating"}}
         self._last_state: Object = {}
         self._ready = False
@@ -145,7 +147,7 @@ class PodWorker:
     async def _work(self) -> None:
         living = asyncio.get_running_loop().create_task(self._live())
         try:
-            await self._when(lambda: "deletionTimestamp" in self.pod["metadata"], while_waiting=self._publish)
+            await self._until_deleted()
             self.deleting = True
         finally:
             living.cancel()
@@ -174,14 +176,14 @@ class PodWorker:
             volume = next(v["name"] for v in pod["spec"]["volumes"] if "persistentVolumeClaim" in v)
             text = f'Multi-Attach error for volume "{volume}" Volume is already used by pod(s) on another node'
             await self._node.events.warning(pod, "FailedAttachVolume", text, "attachdetach-controller")
-            await self._when(lambda: not faults.volume_attached_elsewhere)
+            await self.changed.until(lambda: not faults.volume_attached_elsewhere)
         if faults.image_pull_fails:
             image = pods.main_container(pod)["image"]
             await self._node.events.warning(pod, "Failed", f'Failed to pull image "{image}": not found', "kubelet")
             for reason in ("ErrImagePull", "ImagePullBackOff"):
                 self._state = {"waiting": {"reason": reason, "message": f'Back-off pulling image "{image}"'}}
                 await self._publish()
-            await self._when(lambda: not faults.image_pull_fails)
+            await self.changed.until(lambda: not faults.image_pull_fails)
 
     async def _spec(self) -> ContainerSpec:
         pod, node = self.pod, self._node
@@ -210,7 +212,7 @@ class PodWorker:
         if name and faults.restore_hangs:
             self._state = {"running": {"startedAt": now()}}
             await self._publish()
-            await self._when(lambda: not faults.restore_hangs)
+            await self.changed.until(lambda: not faults.restore_hangs)
         if name and faults.restore_wrong_snapshot:
             self._restored = make_condition(
                 "PodRestored", True, "Restored", _restored_from(faults.restore_wrong_snapshot)
@@ -317,25 +319,34 @@ class PodWorker:
         shutil.rmtree(self.folder, ignore_errors=True)
         self._ended()
 
-    async def _when(self, check: Callable[[], bool], while_waiting: Callable[[], object] | None = None) -> None:
-        while not check():
-            if while_waiting is not None:
-                await while_waiting()  # type: ignore[misc]
-            await self.changed.wait()
-            self.changed.clear()
+    async def _until_deleted(self) -> None:
+        """Keep the status true to what others wrote into it, until the pod is to go."""
+        while "deletionTimestamp" not in self.pod["metadata"]:
+            seen = self.changed.changes
+            await self._publish()
+            await self.changed.next(seen)
 
     async def _publish(self) -> None:
-        """Write the status where it differs from what was written last."""
-        patch = self._status()
-        if patch == self._last_patch:
-            return
-        self._last_patch = patch
-        try:
-            await self._node.api.patch(POD, key_of(self.pod), {"status": patch}, "status", STRATEGIC)
-        except (ApiError, httpx.HTTPError) as error:
-            self._last_patch = None
-            if not isinstance(error, ApiError) or error.status != 404:
-                log.warning("status of %s: %r", key_of(self.pod), error)
+        """Write the status where it differs from what was written last; again until it is written."""
+        async with self._publishing:
+            while (status := self._status()) != self._published:
+                patch = {**status, "conditions": [self._timed(one) for one in status["conditions"]]}
+                try:
+                    await self._node.api.patch(POD, key_of(self.pod), {"status": patch}, "status", STRATEGIC)
+                except (ApiError, httpx.HTTPError) as error:
+                    if isinstance(error, ApiError) and error.status in (404, 409):
+                        return
+                    log.warning("status of %s: %r", key_of(self.pod), error)
+                    await asyncio.sleep(AGAIN)
+                else:
+                    self._published = status
+
+    def _timed(self, changed: Object) -> Object:
+        """A condition with the time at which it became what it is."""
+        before = condition(self.pod, changed["type"])
+        same = before is not None and before["status"] == changed["status"]
+        since = (before or {}).get("lastTransitionTime") if same else None
+        return {**changed, "lastTransitionTime": since or now()}
 
     def _status(self) -> Object:
         main = pods.main_container(self.pod)
@@ -373,10 +384,9 @@ class PodWorker:
 
 
 def _steady(kind: str, status: bool, reason: str = "") -> Object:
-    made = make_condition(kind, status, reason or ("" if status else "ContainersNotReady"))
-    # Of the moment it is written: two statuses are compared without it.
-    del made["lastTransitionTime"]
-    return made
+    # Without a time: two statuses are compared. None takes an old reason away.
+    reason = reason or ("" if status else "ContainersNotReady")
+    return {"type": kind, "status": "True" if status else "False", "reason": reason or None, "message": None}
 
 
 def _restored_from(name: str) -> str:
