@@ -255,7 +255,8 @@ class ClusterClient:
     async def _cut(self) -> None:
         self._cuts += 1
         for scope in list(self._scopes):
-            scope.reschedule(0.0)
+            if not scope.expired():
+                scope.reschedule(0.0)
         if self._transport is not None:
             await self._transport.close()
         with suppress(TimeoutError):

@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 import yaml
+from aiohttp import web
 
 from jupyter_pause.clock import SYSTEM_CLOCK
 from jupyter_pause.cluster.access import Right
@@ -26,6 +27,7 @@ from jupyter_pause.cluster.errors import ClusterError
 from jupyter_pause.cluster.resources import PODS, STATEFULSETS, WORKSPACES, Resource
 
 from .apiserver import ApiServer
+from .faulty import FaultyServer
 from .grants import grant
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
@@ -247,7 +249,11 @@ async def test_a_call_under_way_is_cut_by_disconnect(own_api_server: ApiServer, 
             call = asyncio.create_task(client.list(CONFIG_MAPS))
             while client.requests["list", "configmaps"] < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0)
-            await client.disconnect()
+            cuts = []
+            for _ in range(5):  # also in the middle of each other
+                cuts.append(asyncio.create_task(client.disconnect()))
+                await asyncio.sleep(0)
+            await asyncio.gather(*cuts)
             assert (await failure(call)).code == "cluster_disconnected" and to(own_api_server) == []
         finally:
             own_api_server.unpause()
@@ -369,6 +375,28 @@ async def test_a_netrc_entry_does_not_break_anything(
     monkeypatch.setenv("NETRC", str(netrc))
     async with client_of(api_server, namespace, tmp_path) as client:
         assert (await client.list(CONFIG_MAPS)).items == []
+
+
+async def test_S44_a_changed_token_file_is_read_before_the_next_request(tmp_path: Path) -> None:
+    """Long before the API server would refuse the old one; and while it is being replaced, the old one will do."""
+    server = await FaultyServer().start()
+
+    async def empty(_: Any) -> web.Response:
+        return web.json_response({"metadata": {}, "items": []})
+
+    server.rules.append(empty)
+    token = tmp_path / "token"
+    client = ClusterClient(ClusterConfig(host=server.url, namespace="n", token_file=token), clock=SYSTEM_CLOCK)
+    try:
+        for content in ("first", "second", None, "third\n"):
+            token.unlink(missing_ok=True)
+            if content is not None:
+                token.write_text(content)
+            await client.list(CONFIG_MAPS)
+        assert [one.token for one in server.seen] == ["first", "second", "second", "third"]
+    finally:
+        await client.close()
+        await server.stop()
 
 
 def test_in_cluster(tmp_path: Path) -> None:
