@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .cli_follow import Follower, question_text, show_question
 from .cli_output import Output, age, duration, losses_table, moment, size, table
 from .cli_server import ApiCallError, CliError, Server, ServerInfo, choose_server, running_servers
+from .cli_workspace_here import means_workspace, say_workspace
 
 if TYPE_CHECKING:
     import argparse
@@ -96,6 +97,7 @@ def status(options: argparse.Namespace, output: Output) -> int:
     output.result(command="status", ok=True, server=server.info.public(), state=state)
     folder = f", folder {server.info.root_dir}" if server.info.root_dir else ""
     output.say(f"Jupyter server at {server.info.url}{folder}")
+    say_workspace(output, state)
     if not state["kernels"]:
         output.say("No kernel is running and none is paused.")
         return 0
@@ -145,7 +147,10 @@ def _reason(reason: dict[str, Any]) -> str:
 def now(options: argparse.Namespace, output: Output) -> int:
     """`jupyter pause now`."""
     server = find_server(options)
-    rows = server.get("state")["kernels"]
+    state = server.get("state")
+    rows = state["kernels"]
+    if means_workspace(options, state):
+        return _workspace_now(options, output, server)
     wanted = _chosen(options, rows, server)
     if options.preview:
         return _preview(server, output, wanted)
@@ -165,6 +170,21 @@ def now(options: argparse.Namespace, output: Output) -> int:
         output.say(_paused_sentence(row))
     for row in after:
         output.say(f"Bring it back with: jupyter pause resume {row['path'] or row['id']}")
+    return 0
+
+
+def _workspace_now(options: argparse.Namespace, output: Output, server: Server) -> int:
+    """The whole pod. With a snapshot this very command is in it, and goes on when the pod is back."""
+    body = {"scope": "workspace", "on_loss": options.on_loss or "refuse", "when_busy": options.when_busy}
+    output.say("Pausing the whole workspace (name notebooks to pause only those).")
+    operation = _begin(server, output, "pause", body, "on_loss", told=options.on_loss is not None)
+    accept = None if options.on_loss is None else options.on_loss == "accept"
+    ended = Follower(server, output, accept=accept).follow(operation)
+    if ended["state"] != "done":
+        raise _failure(ended, [])
+    state = server.get("state")
+    output.result(command="now", ok=True, server=server.info.public(), operation=ended, workspace=state["workspace"])
+    say_workspace(output, state)
     return 0
 
 

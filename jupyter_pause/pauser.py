@@ -352,9 +352,10 @@ class Pauser:
         self.journal.record("state", kernel_id=kernel_id, operation=operation, phase=phase, code=code or state)
 
     def announce(self) -> None:
-        """Tell every frontend to read the whole list again (a kernel came or went)."""
+        """Tell every frontend to read everything again: a kernel came or went, the workspace changed its state."""
         self._revision += 1
-        self._emit("state", {"revision": self._revision, "kernel_id": None, "state": "unknown"})
+        what: dict[str, Any] = {"state": "unknown"} if self.workspace is None else self.workspace.event()
+        self._emit("state", {"revision": self._revision, "kernel_id": None, **what})
 
     def with_revision(self, data: dict[str, Any]) -> dict[str, Any]:
         """Number an event that changes no state."""

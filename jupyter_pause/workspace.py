@@ -152,6 +152,18 @@ class WorkspacePauser:
             door=self.owner.door(),
         )
 
+    def event(self) -> dict[str, Any]:
+        """The workspace's part of a `state` event: no name, no path."""
+        row = self.row()
+        why = row.waiting or row.reason
+        return {
+            "state": row.state,
+            "phase": row.phase,
+            "outcome": row.outcome,
+            "operation": row.operation,
+            "code": why.code if why is not None else None,
+        }
+
     def _shown(self, view: OwnerView) -> tuple[State, Phase | None, datetime | None]:
         operation = self._operation
         if operation is not None:
@@ -271,6 +283,7 @@ class WorkspacePauser:
     def _begin(self, operation: RunningOperation, run: WorkspacePauseRun, stateful: bool) -> None:
         self._operation, self._reason, self._thawed, self._times = operation, None, None, {}
         self.pauser.set_all(operation.model.kernels, "pausing", phase="checking", operation=operation.id)
+        self.pauser.announce()
         self.pauser.launch(operation, self._pause(run, stateful))
 
     async def _pause(self, run: WorkspacePauseRun, stateful: bool) -> None:
@@ -349,6 +362,7 @@ class WorkspacePauser:
         operation = self.pauser.begin_workspace("resume", "user")
         self._operation = operation
         self.pauser.set_all(operation.model.kernels, "resuming", phase="proving", operation=operation.id)
+        self.pauser.announce()
         self.pauser.launch(operation, self._prove(operation, thawed))
 
     async def _prove(self, operation: RunningOperation, thawed: Thawed) -> None:

@@ -4,8 +4,19 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from typing import Any
+
+import httpx
+import pytest
+
+from .apiserver import Request
 from .standin.cluster import StandIn
-from .workspace_driver import SECRET_CELL, resume_kernel, send, workspace
+from .workspace_driver import API, SECRET_CELL, resume_kernel, send, workspace
+
+#: Questions about our own rights; they are created, and change nothing.
+REVIEWS = "selfsubjectaccessreviews"
 
 
 def test_s01_a_workspace_comes_back_with_its_memory_and_the_proof(standin: StandIn) -> None:
@@ -34,6 +45,63 @@ def test_s01_a_workspace_comes_back_with_its_memory_and_the_proof(standin: Stand
         after = w.wait_for(lambda s: s["workspace"]["state"] == "running", "the first cell makes it running")
         assert after["workspace"]["outcome"] == "restored"
         assert {"asked", "proven"} <= set(after["workspace"]["timeline"])
+
+
+def test_the_requests_of_one_pause_and_one_resume_are_few(standin: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    with workspace(standin) as w:
+        w.notebook()
+        user = f"system:serviceaccount:{standin.namespace}:ws-w"
+        quiet = len(standin.api_server.audit(user=user))
+        w.state()
+        assert len(standin.api_server.audit(user=user)) == quiet, "looking asks nobody"
+        w.ask()
+        w.paused()
+        pause = standin.api_server.audit(user=user)[quiet:]
+        w.resume()
+        w.report()
+        w.wait_for(lambda s: not w.is_looking(s) and s["operation"] is None, "it is over")
+        resume = standin.api_server.audit(user=user)[quiet + len(pause) :]
+        with capsys.disabled():
+            for title, requests in (("pause", pause), ("resume", resume)):
+                print(f"\n{title}: {len(requests)} requests")
+                for line, count in Counter(as_line(standin, request) for request in requests).items():
+                    print(f"  {count} x {line}")
+        writes = [r for r in pause if r.verb in ("patch", "update", "create", "delete") and REVIEWS not in r.uri]
+        assert [r.verb for r in writes] == ["patch"], "one write, and it is the request itself"
+        assert len(pause) <= 14 and len(resume) <= 30
+        assert all(REVIEWS in r.uri for r in resume if r.verb == "create"), "a resume changes nothing from inside"
+        assert {r.verb for r in resume} <= {"get", "list", "watch", "create"}
+
+
+def as_line(standin: StandIn, request: Request) -> str:
+    """Verb and path, without what differs from run to run."""
+    path = request.uri.partition("?")[0].replace(standin.namespace, "NS")
+    return f"{request.verb} {re.sub(r'ws-w-[a-z0-9]+-0', 'POD', path)}"
+
+
+def test_pod_snapshots_are_listed_and_one_in_use_is_not_deleted_by_accident(standin: StandIn) -> None:
+    with workspace(standin, f"--PauseApp.snapshot_timeout={600}") as w:
+        w.notebook()
+        assert w.tab.request("GET", API + "snapshots") == {"snapshots": []}
+        standin.faults.gate_never_false = True
+        standin.faults.snapshot_never_ready = True
+        operation = w.ask()
+
+        def listed() -> list[dict[str, Any]]:
+            rows: list[dict[str, Any]] = standin.api_server.list("podsnapshot.gke.io/v1/PodSnapshot", standin.namespace)  # type: ignore[assignment]
+            return rows
+
+        [snapshot] = standin.wait_for(listed, "there is one that never turns ready")
+        w.tab.request("DELETE", API + f"operations/{operation['id']}")
+        w.wait_for(lambda s: s["operation"] is None and s["workspace"]["state"] == "running", "it was taken back")
+        [row] = w.tab.request("GET", API + "snapshots")["snapshots"]
+        assert row["id"] == snapshot["metadata"]["name"] and row["ready"] is not True and row["next"] is False
+        w.tab.request("DELETE", API + f"snapshots/{row['id']}")
+        standin.wait_for(lambda: not listed(), "it is deleted")
+        for name, status in (("nobody", 404), ("..%2Fx", 400), ("UPPER", 400)):
+            with pytest.raises(httpx.HTTPStatusError) as caught:
+                w.tab.request("DELETE", API + f"snapshots/{name}")
+            assert caught.value.response.status_code == status
 
 
 def test_a_pause_that_somebody_else_asked_for_is_joined_in_time(standin: StandIn) -> None:
