@@ -44,6 +44,7 @@ from .faults import Faults
 from .gateway import Gateway
 from .gke import SnapshotImages, Snapshots, StorageConfigs, Triggers
 from .kubelet import Kubelet, Node
+from .other_owners import Notebooks, Sandboxes
 from .scheduler import Scheduler
 from .statefulset import GarbageCollector, StatefulSets
 from .volumes import Volumes
@@ -66,6 +67,8 @@ KINDS = (
     POLICY,
     STORAGE,
 )
+#: The service account of pods that are no Workspace's.
+EDITOR = "default-editor"
 #: Seconds that a test waits for something before it fails. Nothing is decided by it.
 LIMIT = 60.0
 
@@ -184,6 +187,31 @@ class StandIn:
         )
         return self.api_server.as_admin.create(manifests.workspace(self.namespace, name, kind, stateful=stateful))
 
+    def create_notebook_v1(self, name: str, command: Sequence[str], env: Mapping[str, str] | None = None) -> Object:
+        """A Kubeflow Notebook v1, whose pod `<name>-0` runs as `default-editor`."""
+        return self._create_other(manifests.notebook_v1, name, command, env)
+
+    def create_sandbox(self, name: str, command: Sequence[str], env: Mapping[str, str] | None = None) -> Object:
+        """An agent-sandbox Sandbox, whose pod has its name."""
+        return self._create_other(manifests.sandbox, name, command, env)
+
+    def create_stateful_set(self, name: str, command: Sequence[str], env: Mapping[str, str] | None = None) -> Object:
+        """A bare StatefulSet."""
+        return self._create_other(manifests.stateful_set, name, command, env)
+
+    def _create_other(
+        self,
+        make: Callable[[str, str, Object], Object],
+        name: str,
+        command: Sequence[str],
+        env: Mapping[str, str] | None,
+    ) -> Object:
+        image = f"{self.namespace}/{name}:1"
+        self.parts.node.images[image] = list(command)
+        self.api_server.apply(manifests.account(self.namespace, EDITOR))
+        spec = manifests.pod_spec(image, name, env or {}, EDITOR)
+        return self.api_server.as_admin.create(make(self.namespace, name, spec))
+
     def change_image(self, workspace: str, command: Sequence[str] | None = None) -> str:
         """Give the workspace's kind another image (S19). Returns its name."""
         kind = self.api_server.get("kubeflow.org/v1beta1/WorkspaceKind", f"{self.namespace}-{workspace}")
@@ -213,6 +241,11 @@ class StandIn:
         selector = f"{kubeflow.LABEL}={workspace}"
         found = self.api_server.as_admin.list("v1/Pod", self.namespace, labels=selector)
         return found[0] if found else None
+
+    def find_pod(self, name: str) -> Object | None:
+        """The pod of that name, from the API server."""
+        found = self.api_server.as_admin.list("v1/Pod", self.namespace)
+        return next((pod for pod in found if pod["metadata"]["name"] == name), None)
 
     def pod_process(self, pod: str) -> psutil.Process | None:
         """Process 1 of the pod's container, as this machine counts; None while nothing runs."""
@@ -319,6 +352,8 @@ class _Parts:
             StatefulSets(self.api, self.caches[STATEFUL_SET], self.caches[POD]),
             GarbageCollector(self.api, owners, dependents),
             self.workspaces,
+            Notebooks(self.api, self.caches),
+            Sandboxes(self.api, self.caches),
             self.triggers,
             self.snapshots,
             StorageConfigs(self.gke_api, self.caches[STORAGE]),

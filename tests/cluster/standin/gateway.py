@@ -18,8 +18,11 @@ from .api import Cache, Key, is_true
 from .backend import BASE, Backend
 from .http_server import HEAD_LIMIT, Answer, Head, close, port_of, read_body, read_head, write_answer
 
-CONNECT = re.compile(r"^/workspace/connect/([^/]+)/([^/]+)/([^/]+)(/|$)")
-LABEL = "notebooks.kubeflow.org/workspace-name"
+#: Paths of workspaces and of Notebooks v1, and the label by which their Service finds the pod.
+ROUTES = (
+    (re.compile(r"^/workspace/connect/([^/]+)/([^/]+)/[^/]+(/|$)"), "notebooks.kubeflow.org/workspace-name"),
+    (re.compile(r"^/notebook/([^/]+)/([^/]+)(/|$)"), "notebook-name"),
+)
 CHUNK = 64 * 1024
 
 
@@ -83,18 +86,18 @@ class Gateway:
             body = await read_body(head, reader)
             await write_answer(writer, await self._backend.handle(head, body))
             return
-        match = CONNECT.match(head.path)
-        pod = self._pod(match[1], match[2]) if match else None
-        if match is None:
+        route = next(((match, label) for path, label in ROUTES if (match := path.match(head.path))), None)
+        pod = self._pod(route[0][1], route[0][2], route[1]) if route else None
+        if route is None:
             await write_answer(writer, Answer(404, "not found", "text/plain"))
         elif pod is None:
             await write_answer(writer, Answer(503, "no healthy upstream", "text/plain"))
         else:
             await self._forward(pod, head, reader, writer)
 
-    def _pod(self, namespace: str, workspace: str) -> Object | None:
+    def _pod(self, namespace: str, name: str, label: str) -> Object | None:
         for (place, _), pod in self._pods.objects.items():
-            named = pod["metadata"].get("labels", {}).get(LABEL) == workspace
+            named = pod["metadata"].get("labels", {}).get(label) == name
             if place == namespace and named and _is_served(pod):
                 return pod
         return None

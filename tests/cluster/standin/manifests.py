@@ -124,6 +124,74 @@ def workspace(namespace: str, name: str, kind: str, *, stateful: bool) -> Object
     }
 
 
+def pod_spec(image: str, name: str, env: Mapping[str, str], account: str) -> Object:
+    """The spec of a pod that some other owner runs, with a home volume of its own."""
+    variables = [{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+    return {
+        "serviceAccountName": account,
+        "containers": [
+            {
+                "name": name,
+                "image": image,
+                "ports": [{"name": f"http-{PORT}", "containerPort": PORT, "protocol": "TCP"}],
+                "readinessProbe": {"tcpSocket": {"port": PORT}},
+                "env": [*variables, *({"name": variable, "value": value} for variable, value in env.items())],
+                "volumeMounts": [{"name": "home", "mountPath": HOME}],
+            }
+        ],
+        "volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": f"home-{name}"}}],
+    }
+
+
+def notebook_v1(namespace: str, name: str, spec: Object) -> Object:
+    """A Notebook v1."""
+    metadata = {"name": name, "namespace": namespace}
+    template = {"spec": spec}
+    return {"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": metadata, "spec": {"template": template}}
+
+
+def sandbox(namespace: str, name: str, spec: Object) -> Object:
+    """An agent-sandbox Sandbox."""
+    metadata = {"name": name, "namespace": namespace}
+    template = {"metadata": {"labels": {"sandbox": name}}, "spec": spec}
+    return {
+        "apiVersion": "agents.x-k8s.io/v1beta1",
+        "kind": "Sandbox",
+        "metadata": metadata,
+        "spec": {"podTemplate": template},
+    }
+
+
+def stateful_set(namespace: str, name: str, spec: Object) -> Object:
+    """A bare StatefulSet."""
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+
+
+def account(namespace: str, name: str) -> list[Object]:
+    """A service account that may do in its namespace what Kubeflow's profiles let `default-editor` do."""
+    group = "rbac.authorization.k8s.io"
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": name, "namespace": namespace},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "kubeflow-edit"},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+        },
+    ]
+
+
 def _image(image: str) -> Object:
     return {
         "id": "image",
