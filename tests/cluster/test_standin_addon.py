@@ -222,6 +222,25 @@ def test_weak_spot_3_nothing_running_is_paused_without_a_snapshot(standin: Stand
     assert LAST not in annotations(standin)
 
 
+def test_weak_spot_4_what_kubectl_exec_started_is_gone(standin: StandIn) -> None:
+    """Weak spot 4: not in the checkpointed tree, and silently gone."""
+    first = running(standin)
+    pod = standin.pod("w")
+    assert pod is not None
+    started = standin.exec_in_pod(pod["metadata"]["name"], ["sh", "-c", "hostname; exec sleep 1000"])
+    assert started.stdout is not None
+    assert started.stdout.readline().decode().strip() == first["hostname"]
+    standin.pause("w")
+    standin.wait_for_state("w", "Paused")
+    assert started.wait(30) != 0
+    started.stdout.close()
+    standin.pause("w", False)
+    standin.wait_for_state("w", "Running")
+    assert ask(standin, "w")["token"] == first["token"]
+    process = process_of(standin)
+    assert process is not None and not process.children()
+
+
 def test_weak_spot_5_tpu_pods_are_paused_statelessly(standin: StandIn) -> None:
     """Weak spot 5."""
     running(standin, resources={"limits": {"google.com/tpu": "1"}})

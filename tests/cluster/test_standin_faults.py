@@ -217,3 +217,32 @@ def test_a_process_that_ends_is_started_again(standin: StandIn) -> None:
     )
     assert pod_of(standin)["metadata"]["uid"] == uid
     assert ask(standin, "w")["token"] != first["token"]
+
+
+def test_watches_can_be_cut_once(standin: StandIn) -> None:
+    """What pods have open to the API server is cut; new connections work."""
+    running(standin, stateful=False)
+    ask(standin, "w", "connect")
+    process = process_of(standin)
+    assert process is not None
+    port = standin.parts.relay.address[1]
+
+    def connected() -> bool:
+        found = process.net_connections("tcp")
+        return any(c.status == "ESTABLISHED" and c.raddr and c.raddr.port == port for c in found)
+
+    assert connected()
+    standin.cut_watches()
+    standin.wait_for(lambda: not connected(), "cut")
+    ask(standin, "w", "connect")
+    assert connected()
+
+
+def test_s44_a_token_is_renewed_in_place(standin: StandIn) -> None:
+    """S44: the kubelet replaces the file; the token that is no longer in it still works for a while."""
+    first = running(standin, stateful=False)
+    standin.renew_token("w")
+    second = ask(standin, "w")
+    assert second["account"] != first["account"]
+    for token in (first["account"], second["account"]):
+        assert standin.api_server.api(str(token)).can("get", "kubeflow.org", "workspaces", standin.namespace)

@@ -54,6 +54,7 @@ class Answers(BaseHTTPRequestHandler):
             "account": (ACCOUNT / "token").read_text(encoding="utf-8"),
             "namespace": (ACCOUNT / "namespace").read_text(encoding="utf-8"),
             "scratch": SCRATCH.exists(),
+            "last_activity": os.environ.get("LAST_ACTIVITY", ""),
             "home": sorted(path.name for path in Path.home().iterdir()),
         }
 
