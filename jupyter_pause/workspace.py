@@ -267,12 +267,14 @@ class WorkspacePauser:
                 raise PauseError("kernel_busy")
             return
         losses: list[Loss] = []
+        paths = await self.pauser.paths()
         for kernel_id in kernels:
             try:
                 await self.pauser.precheck(kernel_id, request)
             except PauseError as error:
                 if error.code == "not_pausable":
-                    losses.append(Loss(name=kernel_id, path=kernel_id, type="kernel", reason=error.sentence))
+                    name = paths.get(kernel_id) or kernel_id
+                    losses.append(Loss(name=name, path=name, type="kernel", reason=error.sentence))
                 elif error.code == "would_lose":
                     losses += error.losses or []
                 else:
@@ -357,9 +359,9 @@ class WorkspacePauser:
     # --- back again -------------------------------------------------------------------------------------------------
 
     def _begin_proof(self, thawed: Thawed) -> None:
+        operation = self.pauser.begin_workspace("resume", "user")
         self.whereabouts = self.identity.look()
         self._gaps.restart()
-        operation = self.pauser.begin_workspace("resume", "user")
         self._operation = operation
         self.pauser.set_all(operation.model.kernels, "resuming", phase="proving", operation=operation.id)
         self.pauser.announce()
@@ -368,8 +370,14 @@ class WorkspacePauser:
     async def _prove(self, operation: RunningOperation, thawed: Thawed) -> None:
         operation.enter("proving")
         operation.point_of_no_return()
-        await self.pauser.owner.after_thaw()
-        report = await ThawProof(self, thawed).run()
+        try:
+            await self.pauser.owner.after_thaw()
+        except OSError:  # the home volume may be late; records are written again with the next change
+            self.pauser.log.exception("jupyter-pause: records could not be written anew after the pause")
+        try:
+            report = await ThawProof(self, thawed).run()
+        finally:
+            await self.unhold(operation.model.kernels)
         operation.model.outcome = report.outcome
         self._outcome, self._last_resume = report.outcome, report
         self._ready_since = self.pauser.clock.now()
@@ -551,7 +559,10 @@ class WorkspacePauser:
         verdict = judge(self.whereabouts, now, gap)
         elsewhere = verdict == "thawed" or (verdict == "ask" and await self.owner_says_elsewhere())
         if elsewhere and self._operation is None:
-            self._begin_proof(Thawed(gap, None))
+            try:
+                self._begin_proof(Thawed(gap, None))
+            except PauseError:
+                return  # an operation on a kernel was frozen with it and goes on now; the next tick tries again
 
     # --- snapshots ------------------------------------------------------------------------------------------------
 

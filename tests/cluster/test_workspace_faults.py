@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psutil
@@ -152,3 +153,23 @@ def test_s48_while_the_api_server_is_away_the_last_state_is_shown_and_the_page_s
         assert w.tab.execute(kernel, "print(token, os.getpid())") == before
         standin.faults.api_unreachable = False
         w.wait_for(lambda s: s["workspace"]["reason"] is None, "it recovers alone")
+
+
+def test_s27_a_snapshot_that_takes_long_is_not_given_up_while_the_pod_is_frozen(standin: StandIn) -> None:
+    """Frozen time does not count towards the limit, which is shorter than this snapshot takes."""
+    with workspace(standin, f"--PauseApp.snapshot_timeout={LIMIT}") as w:
+        kernel = w.notebook()
+        before = w.tab.execute(kernel, SECRET_CELL)
+        standin.faults.snapshot_slow = True
+        w.ask()
+        pod = standin.pod("w")
+        assert pod is not None
+        frozen = datetime.now(UTC)
+        standin.wait_for(lambda: standin.pod_process(pod["metadata"]["name"]) is None, "the process is frozen")
+        standin.wait_for(lambda: datetime.now(UTC) - frozen > timedelta(seconds=LIMIT + 2), "the limit has passed")
+        standin.faults.snapshot_slow = False
+        w.paused()
+        w.resume()
+        report = w.report()
+        assert report["outcome"] == "restored" and report["paused_seconds"] > LIMIT, report
+        assert w.tab.execute(kernel, "print(token, os.getpid())") == before
