@@ -23,6 +23,11 @@ import { workspaceBadge } from './workspaceBadge';
 import { isBusy, progressSentence, stateIcon, whyNotPausable } from './view';
 
 /**
+ * Milliseconds between two looks at a time that goes on.
+ */
+const TICK = 5_000;
+
+/**
  * The state of the current session, in the status bar or the top bar: icon and text, never colour alone.
  *
  * It shows our state, never the kernel's execution state: a kernel that is away has none.
@@ -38,6 +43,12 @@ export class PauseBadge extends ReactWidget {
     options.manager.changed.connect(this._onChanged, this);
     options.session.changed.connect(this._onChanged, this);
     options.away?.changed.connect(this._onChanged, this);
+    this._timer = window.setInterval(() => {
+      const { manager, away, trans } = this._options;
+      if (workspaceBadge(manager, away, trans)) {
+        this._onChanged();
+      }
+    }, TICK);
   }
 
   /** Let go of everything. */
@@ -48,6 +59,7 @@ export class PauseBadge extends ReactWidget {
     this._options.manager.changed.disconnect(this._onChanged, this);
     this._options.session.changed.disconnect(this._onChanged, this);
     this._options.away?.changed.disconnect(this._onChanged, this);
+    window.clearInterval(this._timer);
     Signal.clearData(this);
     super.dispose();
   }
@@ -176,6 +188,7 @@ export class PauseBadge extends ReactWidget {
   }
 
   private readonly _options: PauseBadge.IOptions;
+  private readonly _timer: number;
   private readonly _viewChanged = new Signal<this, void>(this);
 }
 

@@ -99,6 +99,12 @@ export class NotebookNotice extends ReactWidget {
     const { actions, manager, panel, trans } = this._options;
     const kernel = panel.sessionContext.session?.kernel?.id ?? null;
     const row = manager.row(kernel);
+    if (
+      manager.availability === 'unreachable' &&
+      manager.state?.workspace?.state === 'pausing'
+    ) {
+      return null; // The paused screen says what has become of the whole workspace.
+    }
     if (manager.availability === 'unreachable' && isPaused(row)) {
       return (
         <Line

@@ -9,6 +9,7 @@ import { Debouncer, Poll } from '@lumino/polling';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { Inventory, KernelRow } from '../api/records';
+import type { PausedScreenModel } from '../pausedscreen/model';
 import type { CurrentSession } from '../sessions';
 import type { IKernelChange, IPauseManager } from '../tokens';
 import { hasProcess } from '../view';
@@ -33,6 +34,8 @@ export class PanelModel implements IDisposable {
   constructor(options: PanelModel.IOptions) {
     this._manager = options.manager;
     this._session = options.session;
+    this.away = options.away ?? null;
+    this.away?.changed.connect(this._emit, this);
     this._debouncer = new Debouncer(() => this.load(0), 500);
     this._manager.changed.connect(this._emit, this);
     this._manager.kernelChanged.connect(this._onKernelChanged, this);
@@ -47,6 +50,9 @@ export class PanelModel implements IDisposable {
     });
     void this._poll.schedule();
   }
+
+  /** The workspace while its server is gone, where there is one. */
+  readonly away: PausedScreenModel | null;
 
   /** Emitted when anything shown changes. */
   get changed(): ISignal<this, void> {
@@ -117,6 +123,7 @@ export class PanelModel implements IDisposable {
     }
     this._isDisposed = true;
     this._manager.changed.disconnect(this._emit, this);
+    this.away?.changed.disconnect(this._emit, this);
     this._manager.kernelChanged.disconnect(this._onKernelChanged, this);
     this._session.changed.disconnect(this._onSessionChanged, this);
     this._session.executed.disconnect(this._onExecuted, this);
@@ -225,5 +232,8 @@ export namespace PanelModel {
 
     /** The session to show. */
     session: CurrentSession;
+
+    /** The workspace while its server is gone, where there is one. */
+    away?: PausedScreenModel | null;
   }
 }

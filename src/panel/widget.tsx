@@ -95,7 +95,12 @@ export class PausePanel extends ReactWidget {
           {trans.__('What will be restored')}
         </h2>
         <Summary model={model} actions={actions} trans={trans} />
-        <WorkspaceSections manager={manager} actions={actions} trans={trans} />
+        <WorkspaceSections
+          manager={manager}
+          actions={actions}
+          away={model.away}
+          trans={trans}
+        />
         {row && !live && row.checkpoint && (
           <PausedSections row={row} checkpoint={checkpoint} trans={trans} />
         )}

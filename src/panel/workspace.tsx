@@ -10,6 +10,7 @@ import type { KernelProof, WorkspaceResumeReport } from '../api/workspace';
 import { formatDuration, formatTime, localeOf } from '../format';
 import { blockedSentence, phaseName, stateName } from '../messages';
 import { pathName } from '../names';
+import type { PausedScreenModel } from '../pausedscreen/model';
 import { workspaceOutcome } from '../pausedscreen/report';
 import type { IPauseActions, IPauseManager } from '../tokens';
 import {
@@ -26,6 +27,7 @@ import { Section } from './section';
 export function WorkspaceSections(props: {
   manager: IPauseManager;
   actions: IPauseActions;
+  away: PausedScreenModel | null;
   trans: TranslationBundle;
 }): JSX.Element | null {
   const { manager, trans } = props;
@@ -54,16 +56,20 @@ export function WorkspaceSections(props: {
 function WorkspaceFacts(props: {
   manager: IPauseManager;
   actions: IPauseActions;
+  away: PausedScreenModel | null;
   trans: TranslationBundle;
 }): JSX.Element | null {
-  const { manager, actions, trans } = props;
+  const { manager, actions, away, trans } = props;
   const workspace = manager.state?.workspace;
   if (!workspace) {
     return null;
   }
   const view = workspaceActView(manager, trans);
-  const phase = phaseName(workspace.phase, trans);
-  const state = stateName(workspace.state, trans);
+  // While the server is gone, the owner's word is newer than the server's last.
+  const owner =
+    manager.availability === 'ready' ? null : (away?.workspaceState ?? null);
+  const phase = phaseName(owner ? away!.phase : workspace.phase, trans);
+  const state = stateName(owner ?? workspace.state, trans);
   return (
     <>
       <dl className="jp-Pause-facts">
@@ -273,20 +279,24 @@ function KernelProofs(props: {
               {kernel.path ? pathName(kernel.path, trans) : kernel.kernel}
             </th>
             <td>{markName(kernel.mark, trans)}</td>
-            <td>
-              {kernel.mismatched.length > 0
-                ? trans.__('not the same: %1', kernel.mismatched.join(', '))
-                : trans._n(
-                    '%1 value, the same',
-                    '%1 values, the same',
-                    kernel.compared
-                  )}
-            </td>
+            <td>{comparedSentence(kernel, trans)}</td>
           </tr>
         ))}
       </tbody>
     </table>
   );
+}
+
+function comparedSentence(
+  kernel: KernelProof,
+  trans: TranslationBundle
+): string {
+  if (kernel.mismatched.length > 0) {
+    return trans.__('not the same: %1', kernel.mismatched.join(', '));
+  }
+  return kernel.compared === 0
+    ? trans.__('nothing')
+    : trans._n('%1 value, the same', '%1 values, the same', kernel.compared);
 }
 
 function markName(mark: boolean | null, trans: TranslationBundle): string {

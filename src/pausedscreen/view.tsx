@@ -70,7 +70,7 @@ export function Screen(props: IProps): JSX.Element {
         <Acts {...props} />
         <button
           type="button"
-          className="jp-Pause-button jp-mod-styled"
+          className="jp-Pause-button jp-Pause-screenToggle jp-mod-styled"
           onClick={() => actions.setCollapsed(true)}
         >
           {trans.__('Read what is open')}
@@ -98,7 +98,7 @@ export function Banner(props: IProps): JSX.Element {
       <Acts {...props} />
       <button
         type="button"
-        className="jp-Pause-button jp-mod-styled"
+        className="jp-Pause-button jp-Pause-screenToggle jp-mod-styled"
         onClick={() => actions.setCollapsed(false)}
       >
         {trans.__('Show more')}
@@ -192,7 +192,9 @@ function Facts(props: IProps): JSX.Element | null {
       </dd>
       {state !== 'fresh' && (
         <>
-          <dt>{trans.__('Kept')}</dt>
+          <dt>
+            {state === 'leaving' ? trans.__('Will be kept') : trans.__('Kept')}
+          </dt>
           <dd>
             <ul className="jp-Pause-screenKept">
               {keptLines(farewell, trans).map(line => (

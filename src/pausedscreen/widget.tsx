@@ -51,7 +51,9 @@ export class PausedScreen extends ReactWidget {
     this._show();
     if (this.isVisible) {
       // The button that was clicked is gone.
-      requestAnimationFrame(() => this._focus(value ? 'button' : 'h2'));
+      requestAnimationFrame(() =>
+        this._focus(value ? '.jp-Pause-screenToggle' : 'h2')
+      );
     }
   }
 

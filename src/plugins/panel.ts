@@ -15,6 +15,7 @@ import { pausedIcon } from '../icons';
 import { openSession } from '../names';
 import { PanelModel } from '../panel/model';
 import { PausePanel } from '../panel/widget';
+import type { PausedScreenModel } from '../pausedscreen/model';
 import type { CurrentSession } from '../sessions';
 import {
   CommandIDs,
@@ -23,6 +24,7 @@ import {
   TRANSLATION_DOMAIN
 } from '../tokens';
 import { ICurrentSession } from './manager';
+import { IWorkspaceAway } from './workspace';
 
 /**
  * The side panel "What will be restored".
@@ -32,7 +34,13 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
   description: 'The side panel that shows what will be restored.',
   autoStart: true,
   requires: [IPauseManager, IPauseActions, ICurrentSession],
-  optional: [ILabShell, ILayoutRestorer, ICommandPalette, ITranslator],
+  optional: [
+    ILabShell,
+    ILayoutRestorer,
+    ICommandPalette,
+    IWorkspaceAway,
+    ITranslator
+  ],
   activate: (
     app: JupyterFrontEnd,
     manager: IPauseManager,
@@ -41,11 +49,12 @@ export const panelPlugin: JupyterFrontEndPlugin<void> = {
     labShell: ILabShell | null,
     restorer: ILayoutRestorer | null,
     palette: ICommandPalette | null,
+    away: PausedScreenModel | null,
     translator: ITranslator | null
   ): void => {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
     const panel = new PausePanel({
-      model: new PanelModel({ manager, session }),
+      model: new PanelModel({ manager, session, away }),
       actions,
       trans,
       open: path => openSession(app.commands, path)
