@@ -27,6 +27,7 @@ def test_s01_a_workspace_comes_back_with_its_memory_and_the_proof(standin: Stand
         assert (state["scope"], state["owner"], state["can_pause"]) == ("workspace", "kubeflow", True), state
         assert state["workspace"]["stateful"] is True and state["workspace"]["door"]["kind"] == "kubeflow"
 
+        assert "A pause takes a snapshot: memory, processes and terminals are kept." in w.command("status")
         operation = w.ask()
         assert operation["scope"] == "workspace" and operation["kernels"] == [kernel], operation
         w.paused()
@@ -154,6 +155,10 @@ def test_s20_a_silent_cold_start_is_called_fresh_and_the_checkpoints_are_offered
         [row] = w.state()["kernels"]
         assert (row["id"], row["state"], row["path"]) == (kernel, "paused", "a.ipynb"), row
         assert row["checkpoint"]["id"] == proof["checkpoint"]
+        told = w.command("status")
+        assert f"Workspace {standin.namespace}/w (kubeflow): running" in told
+        assert "it is a fresh start: the same files, new processes" in told
+        assert f"a.ipynb: a new process; checkpoint {proof['checkpoint'][:8]} is kept." in told
 
         resume_kernel(w, kernel)
         assert w.tab.execute(kernel, "print(token, len(data))").split() == [printed[0], "100000"]

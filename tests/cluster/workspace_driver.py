@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -102,6 +104,12 @@ class Workspace:
         url = f"{self.standin.origin}/workspaces/api/v1/workspaces/{self.standin.namespace}/{self.name}/actions/pause"
         answer = httpx.post(url, json={"data": {"paused": False}}, trust_env=False)
         assert answer.status_code == 200, answer.text
+
+    def command(self, *words: str) -> str:
+        """What `jupyter pause ...` prints about this server."""
+        program = [sys.executable, "-m", "jupyter_pause.cli", *words, "--url", self.tab.url, "--token", ""]
+        done = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60)
+        return done.stdout
 
     def report(self, limit: float = 120.0) -> dict[str, Any]:
         """How the last resume ended, once that is known."""
