@@ -232,7 +232,7 @@ class PauseApp(ExtensionApp):
         from .stopping import Stopper, StopRecord, StopSettings, StopSignals
         from .stopping.terminal import ask
 
-        self._signals = StopSignals(self._clock)
+        self._signals = StopSignals(self._clock, stop=partial(self._server.stop, from_signal=True))
         self._signals.install()
         settings = StopSettings(
             on_exit=cast("OnExit", self.on_exit),

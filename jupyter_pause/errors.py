@@ -84,6 +84,11 @@ SENTENCES: dict[str, tuple[int, str]] = {
         500,
         "The snapshot did not come, and the pause could not be taken back: the cluster did not answer. The pod runs.",
     ),
+    "hub_forbidden": (409, "JupyterHub does not allow this server's token to do that: it lacks the scope {scope}."),
+    "hub_unauthorized": (503, "JupyterHub does not accept this server's token. Restart the server from the Hub."),
+    "hub_not_found": (404, "JupyterHub knows no such server, or this server's token may not see it."),
+    "hub_refused": (409, "JupyterHub refused: {message} (status {status})."),
+    "hub_unreachable": (503, "JupyterHub could not be reached ({why}). Try again in a moment."),
     "server_stopping": (503, "The server is shutting down."),
     "internal": (500, "Something went wrong inside jupyter-pause ({detail}). The kernel was left as it was."),
 }

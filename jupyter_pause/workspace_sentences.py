@@ -26,6 +26,9 @@ SENTENCES = {
     "home_not_on_volume": "The home folder or the checkpoint folder is not on a volume: after a cold start it is gone.",
     "exec_processes": "{count} program(s) started with kubectl exec are not part of a snapshot and will be gone.",
     "no_snapshot": "A pause here makes no snapshot: files and kernel checkpoints are kept, memory is not.",
+    "hub_scope_missing": "This server's token may not stop it: an administrator adds {scope} to {setting}.",
+    "hub_pending": "JupyterHub is doing something else with this server ({detail}).",
+    "several_replicas": "The StatefulSet has {count} replicas; only one of a single pod can be paused from inside.",
     "not_looked_yet": "The cluster has not been asked yet.",
     # after it came back
     "restore_not_confirmed": "The cluster does not say that it restored the snapshot; the marks in memory prove it.",

@@ -8,6 +8,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Reason } from './api/records';
 import { formatBytes, formatDuration, localeOf } from './format';
 import { ownerSentence } from './ownerReasons';
+import { stopSentence } from './stopReasons';
 
 type Params = Record<string, unknown>;
 
@@ -29,6 +30,7 @@ export function workspaceSentence(
     pauseSentence(code, params, trans) ??
     backSentence(code, params, trans) ??
     doorSentence(code, params, trans) ??
+    stopSentence(code, params, trans) ??
     ownerSentence(code, params, trans)
   );
 }

@@ -22,11 +22,16 @@ if TYPE_CHECKING:
 class StopSignals:
     """Remembers SIGTERM and SIGINT. Times are seconds of the injected monotonic clock."""
 
-    def __init__(self, clock: Clock, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, clock: Clock, environ: Mapping[str, str] = os.environ, *, stop: Callable[[], None] | None = None
+    ) -> None:
+        """`stop()` stops the server; called for a SIGINT by JupyterHub where Python would only break off."""
         self._clock = clock
-        # JupyterHub's spawners for local processes begin with SIGINT (seen: LocalProcessSpawner.stop, JupyterHub 5);
-        # nobody sits at a terminal there.
+        # JupyterHub's spawners for local processes begin with SIGINT (seen: LocalProcessSpawner.stop, JupyterHub 6);
+        # nobody sits at a terminal there, and without one Jupyter Server does not handle it: it would end without
+        # any clean-up.
         self._interrupt_is_order = bool(environ.get("JUPYTERHUB_API_URL"))
+        self._stop = stop
         self._installed: dict[int, tuple[Any, Any]] = {}
         #: When the stop was ordered first; None: it was not.
         self.ordered_at: float | None = None
@@ -44,7 +49,7 @@ class StopSignals:
             before = signal.getsignal(number)
             ours = self._installed.get(number, (None, None))[0]
             if callable(before) and before is not ours:
-                wrapper = self._in_front_of(before)
+                wrapper = self._in_front_of(self._ending(before))
                 signal.signal(number, wrapper)
                 self._installed[number] = (wrapper, before)
 
@@ -56,6 +61,12 @@ class StopSignals:
             if signal.getsignal(number) is ours:
                 signal.signal(number, before)
         self._installed.clear()
+
+    def _ending(self, handler: Callable[[int, Any], Any]) -> Callable[[int, Any], Any]:
+        stop = self._stop
+        if handler is not signal.default_int_handler or not self._interrupt_is_order or stop is None:
+            return handler
+        return lambda number, frame: stop()
 
     def _in_front_of(self, handler: Callable[[int, Any], Any]) -> Callable[[int, Any], Any]:
         def note_and_go_on(number: int, frame: Any) -> Any:

@@ -105,6 +105,21 @@ def test_jupyterhub_stops_local_servers_by_sigint_and_that_is_an_order() -> None
     assert signals.cause(stop_called=True) == "ordered"
 
 
+def test_sigint_by_jupyterhub_stops_in_order_where_python_would_break_off() -> None:
+    stops: list[str] = []
+    environ = {"JUPYTERHUB_API_URL": "http://127.0.0.1:8081/hub/api"}
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        signals = StopSignals(FixedClock(), environ, stop=lambda: stops.append("stop"))  # type: ignore[arg-type]
+        signals.install()
+        signal.raise_signal(signal.SIGINT)
+        signals.uninstall()
+        assert stops == ["stop"] and signals.ordered_at == 100.0
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_handlers_that_are_there_are_called_and_given_back() -> None:
     came: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
