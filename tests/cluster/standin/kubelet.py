@@ -167,8 +167,10 @@ class PodWorker:
                 self.container = await self._cold_start()
         except asyncio.CancelledError:
             raise
-        except Exception:
+        except Exception as error:
             log.exception("pod %s", key_of(self.pod))
+            self._state = {"waiting": {"reason": "CreateContainerError", "message": str(error)[-1000:]}}
+            await self._publish()
 
     async def _prepare(self) -> None:
         faults, pod = self._node.faults, self.pod
