@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import argparse
 
     from .cli_workspaces_target import Target
+    from .cluster.access import Right
 
 
 def workspaces(options: argparse.Namespace, output: Output) -> int:
@@ -117,27 +118,43 @@ async def _started(cluster: Cluster, kind: str, name: str) -> AsyncIterator[Targ
 
 
 def _target(cluster: Cluster, kind: str, name: str) -> Target:
-    from .cli_workspaces_target import KubeflowTarget
+    """Its owner, as the server has it too. Raises CliError for a kind that this installation has no owner for."""
+    from .cli_workspaces_target import KubeflowTarget, Target
+    from .clock import SYSTEM_CLOCK
+    from .owners.base import OwnerContext
+    from .owners.opening import open_owner
 
     if kind == "kubeflow":
         return KubeflowTarget(cluster, name)
-    raise CliError("usage", f"Workspaces of kind {kind} are not built yet.", exit_code=2)
+    context = OwnerContext(cluster.client, cluster.namespace, name, pod=None, clock=SYSTEM_CLOCK)
+    try:
+        owner = open_owner(kind, context)
+    except LookupError:
+        raise CliError("usage", f"There is no owner of the kind {kind} in this installation.", exit_code=2) from None
+    return Target(cluster, owner, _right(kind, cluster.namespace, name))
+
+
+def _right(kind: str, namespace: str, name: str) -> Right:
+    """What a pause and a resume need, by kind."""
+    from .cluster.access import Right
+    from .cluster.resources import NOTEBOOKS_V1, SANDBOXES, STATEFULSETS, WORKSPACES
+
+    resource, subresource = {
+        "kubeflow": (WORKSPACES, ""),
+        "notebook_v1": (NOTEBOOKS_V1, ""),
+        "statefulset": (STATEFULSETS, "scale"),
+        "sandbox": (SANDBOXES, ""),
+    }[kind]
+    return Right("patch", resource, namespace, name, subresource)
 
 
 async def _only_one(cluster: Cluster, kind: str) -> str:
     """The only workspace of the namespace. Raises CliError `usage` (exit code 2) when there is not just one."""
-    from .cluster.resources import NOTEBOOKS_V1, SANDBOXES, STATEFULSETS, WORKSPACES
-
-    resources = {
-        "kubeflow": WORKSPACES,
-        "notebook_v1": NOTEBOOKS_V1,
-        "statefulset": STATEFULSETS,
-        "sandbox": SANDBOXES,
-    }
-    found: list[dict[str, Any]] = (await cluster.client.list(resources[kind], cluster.namespace)).items
-    names = sorted(item["metadata"]["name"] for item in found)
+    resource = _right(kind, cluster.namespace, "").resource
+    found: list[dict[str, Any]] = (await cluster.client.list(resource, cluster.namespace)).items
+    names = sorted(str(item["metadata"]["name"]) for item in found)
     if len(names) == 1:
-        return str(names[0])
+        return names[0]
     if not names:
-        raise CliError("workspace_not_found", f"There is no workspace in namespace {cluster.namespace}.")
+        raise CliError("workspace_not_found", f"There is no {resource.kind} in namespace {cluster.namespace}.")
     raise CliError("usage", f"Which one? In namespace {cluster.namespace} there are: {', '.join(names)}.", exit_code=2)
