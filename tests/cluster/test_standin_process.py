@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,11 +39,16 @@ def cluster(standin_folder: Path, criu: Path) -> Iterator[tuple[subprocess.Popen
         text=True,
     )
     assert process.stdin is not None and process.stdout is not None
+    told: dict[str, Any] = {}
     try:
-        yield process, json.loads(process.stdout.readline())
+        told = json.loads(process.stdout.readline())
+        yield process, told
     finally:
         process.kill()
         process.wait()
+        if told:
+            # Killed, it could not remove the API server's folder.
+            shutil.rmtree(Path(told["kubeconfig"]).parent, ignore_errors=True)
         process.stdin.close()
         process.stdout.close()
 
