@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from jupyter_pause.owners.base import Check, OwnerContext, OwnerView, ReleaseAnswer, ResumedFrom
+from jupyter_pause.owners.base import Check, OwnerContext, OwnerView, ReleaseAnswer, ResumedFrom, WorkspaceOwner
 from jupyter_pause.owners.jupyterhub_api import HubApi, HubError, server_path
 from jupyter_pause.owners.jupyterhub_state import allows, derive, server_of
 from jupyter_pause.states import OwnerKind, PodSnapshotRow, Reason, ResumeDoor
@@ -149,6 +149,10 @@ class JupyterHubOwner:
         """A stop cannot be undone at the Hub; the server is started again when it has ended."""
         return False
 
+    async def snapshot_failure(self) -> Reason | None:
+        """There are none."""
+        return None
+
     async def quiet(self) -> None:
         """No connection stays open between requests."""
 
@@ -183,7 +187,7 @@ class JupyterHubOwner:
         return self._clock.now()
 
 
-def open_owner(context: OwnerContext) -> JupyterHubOwner:
+def open_owner(context: OwnerContext) -> WorkspaceOwner:
     """The owner of this server. Raises LookupError where the environment names no Hub."""
     if context.hub is None:
         raise LookupError("jupyterhub")

@@ -56,7 +56,7 @@ async def look(client: ClusterClient, here: Surroundings) -> list[Check]:
         found += await _storage(client, here)
         found += await _gpus()
         found += await asyncio.to_thread(_exec_processes)
-    found += await asyncio.to_thread(_places, here.places)
+    found += await asyncio.to_thread(places_to_warn_of, here.places)
     return found
 
 
@@ -191,8 +191,8 @@ def foreign_roots() -> list[str]:
     return sorted(set(found))
 
 
-def _places(places: Sequence[Path]) -> list[Check]:
-    """Whether home and checkpoints outlive the pod (S37)."""
+def places_to_warn_of(places: Sequence[Path]) -> list[Check]:
+    """Whether home and checkpoints outlive the pod (S37). Blocks."""
     mounts = read_mounts()
     for place in places:
         mount = mount_of(place.resolve(), mounts)

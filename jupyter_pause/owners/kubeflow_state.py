@@ -143,6 +143,23 @@ def derive(
     )
 
 
+def derive_pod(pod: Mapping[str, Any], events: Iterable[Mapping[str, Any]], now: datetime) -> OwnerView:
+    """The view of a pod that is wanted, whoever owns it: starting, waiting for what, failed or running."""
+    facts = PodFacts.of(pod)
+    assert facts is not None
+    found = _of_pod(facts, False, None, list(events), now)
+    return OwnerView(
+        state=found.state,
+        phase=found.phase,
+        since=found.since,
+        waiting=found.waiting,
+        error=found.error,
+        pod=str(pod["metadata"]["name"]),
+        pod_uid=str(pod["metadata"].get("uid") or "") or None,
+        timeline=_timeline({}, {}, facts),
+    )
+
+
 def is_behind(workspace: Mapping[str, Any]) -> bool:
     """Whether the status is older than the specification (cases.md S15): it must not flip the state back."""
     observed = (workspace.get("status") or {}).get("observedGeneration")

@@ -89,6 +89,8 @@ describe('workspaceSentence', () => {
     ...codes,
     ...codesOf('cluster/sentences.py', 'CLUSTER_SENTENCES'),
     ...reasonsIn('owners/kubeflow.py'),
+    ...reasonsIn('owners/switched.py'),
+    ...reasonsIn('owners/statefulset.py'),
     ...reasonsIn('owners/jupyterhub.py'),
     ...reasonsIn('owners/jupyterhub_state.py'),
     ...reasonsIn('owners/kubeflow_state.py'),
