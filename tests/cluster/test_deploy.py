@@ -135,6 +135,30 @@ def test_what_is_granted_is_what_the_guide_says(api_server: ApiServer, namespace
     assert can_i_list(api_server, namespace, kubeconfig) - everybody == documented()[table]
 
 
+def documented_roles() -> dict[str, set[Grant]]:
+    """The table of other owners: role file -> rights, the first column empty where it goes on."""
+    roles: dict[str, set[Grant]] = {}
+    file = ""
+    for line in GUIDE.read_text(encoding="utf-8").splitlines():
+        if row := re.match(
+            r"\| (?:\[`(?P<file>role-[a-z0-9-]+\.yaml)`\]\S+ )?\| `(?P<what>\S+)` \| (?P<verbs>[a-z, ]+) \|", line
+        ):
+            file = row["file"] or file
+            roles.setdefault(file, set()).update((row["what"], verb.strip()) for verb in row["verbs"].split(","))
+    return roles
+
+
+@pytest.mark.parametrize("file", ["role-notebook-v1.yaml", "role-statefulset.yaml", "role-sandbox.yaml"])
+def test_other_owners_get_their_switch_and_the_pod(api_server: ApiServer, namespace: str, file: str) -> None:
+    everybody = can_i_list(
+        api_server, namespace, api_server.kubeconfig(api_server.service_account(namespace, "nobody"))
+    )
+    kubeconfig = bound(api_server, namespace, "granted", f"rbac/{file}")
+    found = can_i_list(api_server, namespace, kubeconfig) - everybody
+    pod = {grant for grant in documented()[0] if grant[0] in ("pods", "events")}
+    assert found == documented_roles()[file] | pod
+
+
 def test_roles_of_one_workspace_and_of_people_are_narrower() -> None:
     [whole] = documents(DEPLOY / "rbac" / "role.yaml")
     [one] = documents(DEPLOY / "rbac" / "role-one-workspace.yaml")
