@@ -96,6 +96,10 @@ test('S32: away for longer than the frontend tries: everything reconnects by its
   await ui.pause();
 
   await server.kill();
+  // The page notices by its WebSockets, long before JupyterLab's own look: no time has to pass for that.
+  await expect(ui.notice.first()).toContainText(
+    'The Jupyter server does not answer'
+  );
   // Half an hour, in steps, so that every retry of the page finds nobody.
   for (let minute = 0; minute < 30; minute++) {
     await page.clock.runFor(60000);
