@@ -48,7 +48,7 @@ async def resume(target: Target, options: argparse.Namespace, output: Output) ->
         output.say(f"{target.name} was asked to come back.")
         return 0
     follow.asked = True
-    await follow.until(lambda view: _is_back(target, view))
+    await follow.until(_Back(target))
     words = f"is running after {duration(follow.seconds)}"
     if follow.waited_for_capacity >= 1:
         words += f" ({duration(follow.waited_for_capacity)} of it waiting for capacity)"
@@ -77,7 +77,7 @@ async def _take_back(target: Target, output: Output, follow: Follow) -> int:
             "too_late", f"It is too late to take the pause of {target.name} back: its pod is gone. Resume it instead."
         )
     follow.asked = True
-    view = await follow.until(lambda view: _is_back(target, view))
+    view = await follow.until(_Back(target))
     same = uid is not None and await target.pod_uid() == uid
     output.result(command="resume", ok=same, workspace=_row(target, view), outcome=None, taken_back=True, same_pod=same)
     output.say(
@@ -116,22 +116,34 @@ async def _agree(target: Target, options: argparse.Namespace, output: Output, vi
     )
 
 
-def _is_back(target: Target, view: OwnerView) -> bool:
-    """Raises CliError when it cannot come back by itself."""
-    body = {"workspace": _row(target, view)}
-    if view.error is not None and view.error.code in ("workspace_missing", "workspace_deleted"):
-        raise CliError("workspace_not_found", f"{target.name} was deleted meanwhile.", body=body)
-    if view.state == "failed":
-        raise CliError(
-            "resume_failed",
-            f"{target.name} does not come back: {reason_of(view)}. Its files are kept"
-            + (f"; snapshot {view.snapshot} is not used up yet" if view.snapshot else "")
-            + ". Once the cause is gone it goes on by itself; `jupyter pause resume` follows it again.",
-            body=body,
-        )
-    if view.state == "paused":
-        raise CliError("resume_taken_back", f"{target.name} was paused again meanwhile.", body=body)
-    return view.state == "running"
+class _Back:
+    """Is it running again? Raises CliError when it cannot come back by itself.
+
+    Some owners' word is old for a moment after the request (cases.md S15): only a resume that was seen under way can
+    have been taken back.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._under_way = False
+
+    def __call__(self, view: OwnerView) -> bool:
+        """One look."""
+        name, body = self._target.name, {"workspace": _row(self._target, view)}
+        if view.error is not None and view.error.code in ("workspace_missing", "workspace_deleted"):
+            raise CliError("workspace_not_found", f"{name} was deleted meanwhile.", body=body)
+        if view.state == "failed":
+            raise CliError(
+                "resume_failed",
+                f"{name} does not come back: {reason_of(view)}. Its files are kept"
+                + (f"; snapshot {view.snapshot} is not used up yet" if view.snapshot else "")
+                + ". Once the cause is gone it goes on by itself; `jupyter pause resume` follows it again.",
+                body=body,
+            )
+        if view.state == "paused" and self._under_way:
+            raise CliError("resume_taken_back", f"{name} was paused again meanwhile.", body=body)
+        self._under_way = self._under_way or view.state in ("resuming", "waiting")
+        return view.state == "running"
 
 
 def _report(
