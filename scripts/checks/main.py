@@ -24,13 +24,14 @@ PARTS: dict[str, Work] = {
     "ts": parts.typescript,
     "docs": parts.docs,
     "python": parts.python,
+    "cluster": parts.cluster,
     "install": parts.install,
     "browser": parts.browser,
 }
 NEEDS_NODE_MODULES = {"lint", "ts"}
-NEEDS_WHEEL = {"python", "docs", "install", "browser"}
-NEEDS_PYTHONS = {"python", "browser"}
-NEEDS_CLUSTER = {"python", "browser"}
+NEEDS_WHEEL = {"python", "cluster", "docs", "install", "browser"}
+NEEDS_PYTHONS = {"python", "cluster", "browser"}
+NEEDS_CLUSTER = {"cluster", "browser"}
 
 
 class Run:
@@ -83,18 +84,19 @@ class Run:
                 self.part(name, PARTS[name])
 
     def work(self) -> None:
-        """Python tests beside the small parts; the browser alone, because it needs both cores to be itself."""
-        beside = threading.Thread(target=self.lane, args=("lint", "ts", "docs", "install"))
+        """One machine's tests beside the small parts and the cluster's; the browser alone, to have both cores."""
+        beside = threading.Thread(target=self.beside)
         beside.start()
-        self.wait_for_cluster_tools()
         self.lane("python")
         beside.join()
         self.lane("browser")
 
-    def wait_for_cluster_tools(self) -> None:
-        """Until they are there or have failed; at once where no wanted part needs them."""
+    def beside(self) -> None:
+        """The small parts first: the cluster's programs may still be under construction."""
+        self.lane("lint", "ts", "docs", "install")
         if self.cluster.ident is not None:
             self.cluster.join()
+        self.lane("cluster")
 
     def summary(self) -> bool:
         """Print what passed and what did not. The last line is read by machines."""

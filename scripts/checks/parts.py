@@ -109,15 +109,30 @@ def typescript(machine: Machine, part: Part) -> None:
     _check_count(part, "jest", result.get("numTotalTests", 0))
 
 
+#: Tests that stand on an API server, containers or a Hub: a part of their own, beside the others.
+CLUSTER_TESTS = ("tests/cluster", "tests/hub")
+
+
 def python(machine: Machine, part: Part) -> None:
-    """The Python tests, against the installed wheel, with real servers and kernels."""
-    report = machine.work / "pytest.xml"
+    """The Python tests of one machine, against the installed wheel, with real servers and kernels."""
+    _pytest(machine, part, "python", *(f"--ignore={folder}" for folder in CLUSTER_TESTS))
+
+
+def cluster(machine: Machine, part: Part) -> None:
+    """The Python tests with a real API server, real containers and a real Hub."""
+    _pytest(machine, part, "cluster", *CLUSTER_TESTS)
+
+
+def _pytest(machine: Machine, part: Part, name: str, *chosen: str) -> None:
+    report = machine.work / f"{name}.xml"
     env = {**machine.env, **machine.cluster, "JUPYTER_PAUSE_TEST_PYTHONS": json.dumps(machine.pythons)}
     if machine.wheel is not None:
         env["JUPYTER_PAUSE_TEST_WHEEL"] = str(machine.wheel)
     selection = [] if machine.full else ["-m", "not full"]
-    command: Command = [machine.bin / "pytest", "-p", "no:cacheprovider", f"--junitxml={report}", *selection]
-    part.step("pytest", [*command, *machine.pytest_arguments], env=env, limit=3000, counts=False)
+    # Folders of their own: two runs beside each other would clear each other's. Short: sockets are made in them.
+    folders = [f"--basetemp={machine.work / name[-1]}", f"--junitxml={report}"]
+    command: Command = [machine.bin / "pytest", "-p", "no:cacheprovider", *folders, *selection, *chosen]
+    part.step(name, [*command, *machine.pytest_arguments], env=env, limit=3000, counts=False)
     total = skipped = bad = 0
     if report.exists():
         for suite in ET.parse(report).getroot().iter("testsuite"):
@@ -128,7 +143,7 @@ def python(machine: Machine, part: Part) -> None:
     part.failed = max(part.failed, bad)
     if skipped:
         part.left_out.append(f"pytest skipped {skipped}; the reasons are in its summary")
-    _check_count(part, "pytest", total)
+    _check_count(part, name, total)
 
 
 def docs(machine: Machine, part: Part) -> None:
