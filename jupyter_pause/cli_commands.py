@@ -98,6 +98,7 @@ def status(options: argparse.Namespace, output: Output) -> int:
     folder = f", folder {server.info.root_dir}" if server.info.root_dir else ""
     output.say(f"Jupyter server at {server.info.url}{folder}")
     say_workspace(output, state)
+    _say_last_stop(output, state)
     if not state["kernels"]:
         output.say("No kernel is running and none is paused.")
         return 0
@@ -116,6 +117,15 @@ def status(options: argparse.Namespace, output: Output) -> int:
 
         output.say(progress_line(state["operation"]))
     return 0
+
+
+def _say_last_stop(output: Output, state: dict[str, Any]) -> None:
+    """What the last stop of the server did not keep; nothing when it kept everything."""
+    stop = state.get("last_stop") or {}
+    lost = [kernel for kernel in stop.get("kernels") or [] if not kernel["saved"]]
+    if lost:
+        names = ", ".join(kernel.get("path") or f"kernel {kernel['kernel'][:8]}" for kernel in lost)
+        output.say(f"When the server was stopped ({moment(stop['at'])}), the state of these was not saved: {names}.")
 
 
 def _status_row(row: dict[str, Any]) -> list[str]:

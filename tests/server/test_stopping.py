@@ -8,6 +8,8 @@ import contextlib
 import os
 import pty
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import LIMIT, HttpError, ServerProcess, until
+from tests.harness import LIMIT, TOKEN, HttpError, ServerProcess, until
 
 Start = Callable[..., ServerProcess]
 
@@ -39,6 +41,13 @@ def last_stop(server: ServerProcess) -> dict[str, Any]:
     report: dict[str, Any] = server.api("GET", "state")["last_stop"]
     assert report is not None
     return {**report, "by": {kernel["kernel"]: kernel for kernel in report["kernels"]}}
+
+
+def said_by_the_command_line(server: ServerProcess) -> str:
+    program = [sys.executable, "-m", "jupyter_pause.cli", "status", "--token", TOKEN]
+    address = f"http://127.0.0.1:{server.port}/"
+    done = subprocess.run([*program, "--url", address], capture_output=True, text=True, check=True, timeout=LIMIT)
+    return done.stdout
 
 
 def log(server: ServerProcess) -> str:
@@ -90,6 +99,8 @@ def test_time_is_up_the_small_ones_are_kept_and_the_huge_one_is_named(start: Sta
     assert server.run(small, "", "token") == token
     until(lambda: not list((server.checkpoints / "staging").glob("*")), "nothing half written is left")
     assert f"kernel {huge} was not saved before the stop (stopped_unsaved)" in log(server)
+    told = said_by_the_command_line(server)
+    assert "was not saved: huge.ipynb, busy.ipynb." in told or "was not saved: busy.ipynb, huge.ipynb." in told
 
 
 def test_a_running_cell_is_interrupted_at_the_end_so_that_its_variables_are_kept(start: Start) -> None:
