@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from jupyter_pause.states import Cause, StopCause
     from jupyter_pause.stopping.record import StopRecord
 
-#: Kernels saved at the same time. Seen on two cores: six kernels of 50 MB take 6 s one by one and 3 s in threes, three of
-#: 400 MB 9.5 s either way: most of a small one is waiting, not writing.
+#: Kernels saved at the same time: most of a small one is waiting, not writing. Seen on two cores: six kernels of 50 MB
+#: take 6 s one by one and 3 s in threes; three of 400 MB take 9.5 s either way.
 LANES = 3
 #: Seconds that a kernel gets to say what it holds, and how often the end of an operation is looked for.
 LOOK, POLL = 2.0, 0.1
