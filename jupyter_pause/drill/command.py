@@ -9,14 +9,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from jupyter_pause.cli_server import CliError
+from jupyter_pause.cli.server import CliError
 
 from .run import MIB, Drill, DrillOptions
 
 if TYPE_CHECKING:
     import argparse
 
-    from jupyter_pause.cli_output import Output
+    from jupyter_pause.cli.output import Output
 
     from .report import Check, Report
 

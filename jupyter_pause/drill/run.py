@@ -14,8 +14,8 @@ from typing import Any
 
 import psutil
 
-from jupyter_pause.cli_output import size
-from jupyter_pause.cli_server import CliError
+from jupyter_pause.cli.output import size
+from jupyter_pause.cli.server import CliError
 
 from . import cells
 from .channel import CellError, KernelChannel, value_of

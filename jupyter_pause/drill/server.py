@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 from jupyter_core.paths import jupyter_data_dir
 
-from jupyter_pause.cli_server import ApiCallError, NoServerError, Server, ServerInfo
+from jupyter_pause.cli.server import ApiCallError, NoServerError, Server, ServerInfo
 
 #: Seconds that a server may take to start or to stop.
 START_LIMIT = 60.0

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_pause import cli_output
 from jupyter_pause.cli import COMMANDS, build_parser
-from jupyter_pause.cli_server import CliError, NoServerError, ServerInfo, choose_server, running_servers
+from jupyter_pause.cli import output as cli_output
+from jupyter_pause.cli.server import CliError, NoServerError, ServerInfo, choose_server, running_servers
 
 from .conftest import CommandLine
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_pause.cli_workspaces_keep import what_a_pause_keeps
-from jupyter_pause.cli_workspaces_outcome import outcome_of
+from jupyter_pause.cli.workspaces_keep import what_a_pause_keeps
+from jupyter_pause.cli.workspaces_outcome import outcome_of
 from jupyter_pause.owners.kubeflow_state import ACTIVE_GATE, ENABLED, LAST_CHECKPOINT, RESTORE_ANNOTATION
 
 Object = dict[str, Any]

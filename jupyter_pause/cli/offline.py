@@ -8,10 +8,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .cli_server import CliError
+from .server import CliError
 
 if TYPE_CHECKING:
-    from .checkpoint.store import CheckpointStore
+    from jupyter_pause.checkpoint.store import CheckpointStore
 
 
 def configured_folder() -> Path:
@@ -48,7 +48,7 @@ class OfflineCheckpoints:
         """All checkpoints as rows of the REST interface, newest first; none when there is no such folder."""
         if not self.folder.is_dir():
             return []
-        from .checkpoint_row import checkpoint_row
+        from jupyter_pause.checkpoint_row import checkpoint_row
 
         used = self._used()
         return [checkpoint_row(entry, in_use=entry.id in used) for entry in self._store().entries()]
@@ -62,7 +62,7 @@ class OfflineCheckpoints:
 
     def delete(self, checkpoint_id: str, *, force: bool) -> None:
         """Delete for good. Raises CliError `checkpoint_in_use` while a paused session needs it, unless forced."""
-        from .checkpoint.store import CheckpointError
+        from jupyter_pause.checkpoint.store import CheckpointError
 
         if not force and checkpoint_id in self._used():
             raise CliError(
@@ -75,7 +75,7 @@ class OfflineCheckpoints:
             raise CliError(error.code, f"The checkpoint cannot be deleted ({error.code}).") from error
 
     def _store(self) -> CheckpointStore:
-        from .checkpoint.store import CheckpointStore
+        from jupyter_pause.checkpoint.store import CheckpointStore
 
         return CheckpointStore(self.folder)
 

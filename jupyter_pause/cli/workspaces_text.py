@@ -7,14 +7,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from .cli_follow import PHASES
-from .cli_output import duration
+from .follow import PHASES
+from .output import duration
 
 if TYPE_CHECKING:
-    from .cli_workspaces_keep import Keeps
-    from .cli_workspaces_outcome import Outcome
-    from .owners.base import OwnerView
-    from .states import Reason
+    from jupyter_pause.owners.base import OwnerView
+    from jupyter_pause.states import Reason
+
+    from .workspaces_keep import Keeps
+    from .workspaces_outcome import Outcome
 
 #: Why there is no compute yet. `{detail}` is the cluster's own message.
 WAITING = {

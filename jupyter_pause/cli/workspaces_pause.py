@@ -6,17 +6,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .cli_output import Output, duration
-from .cli_server import CliError
-from .cli_workspaces_follow import Follow
-from .cli_workspaces_text import promise, reason_of, row
+from .output import Output, duration
+from .server import CliError
+from .workspaces_follow import Follow
+from .workspaces_text import promise, reason_of, row
 
 if TYPE_CHECKING:
     import argparse
 
-    from .cli_workspaces_keep import Keeps
-    from .cli_workspaces_target import Target
-    from .owners.base import OwnerView
+    from jupyter_pause.owners.base import OwnerView
+
+    from .workspaces_keep import Keeps
+    from .workspaces_target import Target
 
 
 async def pause(target: Target, options: argparse.Namespace, output: Output) -> int:

@@ -8,14 +8,16 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .cli_output import Output, duration
-from .cli_server import CliError
-from .cli_workspaces_text import SNAPSHOT_PROBLEMS, progress, reason_of, row, silence, state_words
-from .clock import SYSTEM_CLOCK
+from jupyter_pause.clock import SYSTEM_CLOCK
+
+from .output import Output, duration
+from .server import CliError
+from .workspaces_text import SNAPSHOT_PROBLEMS, progress, reason_of, row, silence, state_words
 
 if TYPE_CHECKING:
-    from .cli_workspaces_target import Target
-    from .owners.base import OwnerView
+    from jupyter_pause.owners.base import OwnerView
+
+    from .workspaces_target import Target
 
 #: Seconds between two lines of progress; changes come by themselves.
 TICK = 1.0

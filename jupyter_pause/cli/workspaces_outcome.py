@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .owners.kubeflow_state import POD_RESTORED, RESTORE_ANNOTATION
+from jupyter_pause.owners.kubeflow_state import POD_RESTORED, RESTORE_ANNOTATION
 
 #: Characters of a Kubernetes name: what stands beside an id must not be one of them.
 _NAME = "[a-z0-9.-]"

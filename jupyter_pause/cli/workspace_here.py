@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .cli_output import age, duration, moment
+from .output import age, duration, moment
 
 if TYPE_CHECKING:
-    from .cli_output import Output
+    from .output import Output
 
 _OUTCOMES = {
     "restored": "it came back with its memory, proven by marks",

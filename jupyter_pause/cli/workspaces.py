@@ -12,21 +12,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from .cli_cluster_options import names_a_cluster
-from .cli_output import Output
-from .cli_server import CliError
-from .cli_workspaces_client import Cluster, open_cluster
+from .cluster_options import names_a_cluster
+from .output import Output
+from .server import CliError
+from .workspaces_client import Cluster, open_cluster
 
 if TYPE_CHECKING:
     import argparse
 
-    from .cli_workspaces_target import Target
-    from .cluster.access import Right
+    from jupyter_pause.cluster.access import Right
+
+    from .workspaces_target import Target
 
 
 def workspaces(options: argparse.Namespace, output: Output) -> int:
     """`jupyter pause workspaces`."""
-    from .cli_workspaces_list import list_workspaces
+    from .workspaces_list import list_workspaces
 
     if options.all_namespaces and options.namespace is not None:
         raise CliError("usage", "Give --namespace or --all-namespaces, not both.", exit_code=2)
@@ -35,7 +36,7 @@ def workspaces(options: argparse.Namespace, output: Output) -> int:
 
 def status(options: argparse.Namespace, output: Output) -> int:
     """`jupyter pause status [NAME] --namespace NS`."""
-    from .cli_workspaces_list import list_workspaces, show_other, show_workspace
+    from .workspaces_list import list_workspaces, show_other, show_workspace
 
     _no_server(options)
     name = options.name
@@ -48,7 +49,7 @@ def status(options: argparse.Namespace, output: Output) -> int:
 
 def now(options: argparse.Namespace, output: Output) -> int:
     """`jupyter pause now [NAME] --namespace NS`."""
-    from .cli_workspaces_pause import pause
+    from .workspaces_pause import pause
 
     _no_server(options)
     if options.all or len(options.target) > 1:
@@ -61,7 +62,7 @@ def now(options: argparse.Namespace, output: Output) -> int:
 
 def resume(options: argparse.Namespace, output: Output) -> int:
     """`jupyter pause resume [NAME] --namespace NS`."""
-    from .cli_workspaces_resume import resume as bring_back
+    from .workspaces_resume import resume as bring_back
 
     _no_server(options)
     if options.checkpoint is not None:
@@ -71,7 +72,7 @@ def resume(options: argparse.Namespace, output: Output) -> int:
 
 def wait(options: argparse.Namespace, output: Output) -> int:
     """`jupyter pause wait [NAME] --namespace NS --for ...`."""
-    from .cli_workspaces_resume import wait as wait_for
+    from .workspaces_resume import wait as wait_for
 
     if not names_a_cluster(options):
         raise CliError(
@@ -82,7 +83,7 @@ def wait(options: argparse.Namespace, output: Output) -> int:
 
 def snapshots(options: argparse.Namespace, output: Output) -> int:
     """`jupyter pause snapshots [NAME | delete ID ...] --namespace NS`."""
-    from .cli_workspaces_snapshots import snapshots as act
+    from .workspaces_snapshots import snapshots as act
 
     _no_server(options)
     return asyncio.run(_with_cluster(options, lambda cluster: act(cluster, options, output)))
@@ -119,10 +120,11 @@ async def _started(cluster: Cluster, kind: str, name: str) -> AsyncIterator[Targ
 
 def _target(cluster: Cluster, kind: str, name: str) -> Target:
     """Its owner, as the server has it too. Raises CliError for a kind that this installation has no owner for."""
-    from .cli_workspaces_target import KubeflowTarget, Target
-    from .clock import SYSTEM_CLOCK
-    from .owners.base import OwnerContext
-    from .owners.opening import open_owner
+    from jupyter_pause.clock import SYSTEM_CLOCK
+    from jupyter_pause.owners.base import OwnerContext
+    from jupyter_pause.owners.opening import open_owner
+
+    from .workspaces_target import KubeflowTarget, Target
 
     if kind == "kubeflow":
         return KubeflowTarget(cluster, name)
@@ -136,8 +138,8 @@ def _target(cluster: Cluster, kind: str, name: str) -> Target:
 
 def _right(kind: str, namespace: str, name: str) -> Right:
     """What a pause and a resume need, by kind."""
-    from .cluster.access import Right
-    from .cluster.resources import NOTEBOOKS_V1, SANDBOXES, STATEFULSETS, WORKSPACES
+    from jupyter_pause.cluster.access import Right
+    from jupyter_pause.cluster.resources import NOTEBOOKS_V1, SANDBOXES, STATEFULSETS, WORKSPACES
 
     resource, subresource = {
         "kubeflow": (WORKSPACES, ""),

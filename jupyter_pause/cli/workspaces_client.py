@@ -9,17 +9,18 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .cli_server import CliError
-from .clock import SYSTEM_CLOCK
+from jupyter_pause.clock import SYSTEM_CLOCK
+
+from .server import CliError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import AsyncIterator, Sequence
 
-    from .cluster.access import Right
-    from .cluster.client import ClusterClient
-    from .cluster.config import ClusterConfig
-    from .cluster.errors import ClusterError
+    from jupyter_pause.cluster.access import Right
+    from jupyter_pause.cluster.client import ClusterClient
+    from jupyter_pause.cluster.config import ClusterConfig
+    from jupyter_pause.cluster.errors import ClusterError
 
 #: The namespace when neither the command line nor the kubeconfig names one, as in kubectl.
 DEFAULT_NAMESPACE = "default"
@@ -49,8 +50,8 @@ class Cluster:
 @contextlib.asynccontextmanager
 async def open_cluster(options: argparse.Namespace) -> AsyncIterator[Cluster]:
     """The cluster of --kubeconfig and --context; every ClusterError inside leaves as a CliError."""
-    from .cluster.client import ClusterClient
-    from .cluster.errors import ClusterError
+    from jupyter_pause.cluster.client import ClusterClient
+    from jupyter_pause.cluster.errors import ClusterError
 
     host = ""
     logging.getLogger("jupyter_pause").addHandler(logging.NullHandler())  # the commands say themselves what is wrong
@@ -71,8 +72,8 @@ def _config(options: argparse.Namespace) -> ClusterConfig:
     """The kubeconfig; inside a pod without one, the pod's own service account."""
     from pathlib import Path
 
-    from .cluster.config import ClusterConfig
-    from .cluster.errors import ClusterError
+    from jupyter_pause.cluster.config import ClusterConfig
+    from jupyter_pause.cluster.errors import ClusterError
 
     path = Path(options.kubeconfig).expanduser() if options.kubeconfig else None
     try:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .cli_commands import find_server
-from .cli_output import Output, age, moment, size, table
-from .cli_server import CliError
+from .commands import find_server
+from .output import Output, age, moment, size, table
+from .server import CliError
 
 if TYPE_CHECKING:
     import argparse

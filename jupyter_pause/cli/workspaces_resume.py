@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .cli_output import Output, differences_table, duration
-from .cli_server import CliError
-from .cli_workspaces_follow import Follow
-from .cli_workspaces_text import (
+from .output import Output, differences_table, duration
+from .server import CliError
+from .workspaces_follow import Follow
+from .workspaces_text import (
     SNAPSHOT_PROBLEMS,
     UNKNOWN_DIFFERENCES,
     outcome_words,
@@ -21,9 +21,10 @@ from .cli_workspaces_text import (
 if TYPE_CHECKING:
     import argparse
 
-    from .cli_workspaces_outcome import Outcome
-    from .cli_workspaces_target import Target
-    from .owners.base import OwnerView
+    from jupyter_pause.owners.base import OwnerView
+
+    from .workspaces_outcome import Outcome
+    from .workspaces_target import Target
 
 
 async def resume(target: Target, options: argparse.Namespace, output: Output) -> int:

@@ -13,15 +13,17 @@ import contextlib
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from .cli_server import CliError
-from .cli_workspaces_keep import Keeps, storage_config_of, what_a_pause_keeps
-from .cli_workspaces_outcome import Outcome, outcome_of
-from .owners import origin
+from jupyter_pause.owners import origin
+
+from .server import CliError
+from .workspaces_keep import Keeps, storage_config_of, what_a_pause_keeps
+from .workspaces_outcome import Outcome, outcome_of
 
 if TYPE_CHECKING:
-    from .cli_workspaces_client import Cluster
-    from .cluster.access import Right
-    from .owners.base import OwnerView, WorkspaceOwner
+    from jupyter_pause.cluster.access import Right
+    from jupyter_pause.owners.base import OwnerView, WorkspaceOwner
+
+    from .workspaces_client import Cluster
 
 Object = Mapping[str, Any]
 T = TypeVar("T")
@@ -45,7 +47,7 @@ class Target:
 
     async def _get(self, right: Right) -> Object:
         """The object itself, so that what is wrong is said at once and not found out by waiting."""
-        from .cluster.errors import ClusterError
+        from jupyter_pause.cluster.errors import ClusterError
 
         try:
             found: Object = await self._client.get(right.resource, self.name, self.namespace)
@@ -102,8 +104,8 @@ class Target:
 
     async def snapshot_problem(self) -> str | None:
         """`snapshot_gone`, `snapshot_deleting` or `snapshot_not_ready`; None: it is there, or nobody may look."""
-        from .cluster.errors import ClusterError
-        from .cluster.resources import POD_SNAPSHOTS
+        from jupyter_pause.cluster.errors import ClusterError
+        from jupyter_pause.cluster.resources import POD_SNAPSHOTS
 
         name = self.view().snapshot
         if name is None:
@@ -147,10 +149,10 @@ class KubeflowTarget(Target):
     """A Workspace of Kubeflow, with or without the snapshot add-on."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
-        from .clock import SYSTEM_CLOCK
-        from .cluster.access import Right
-        from .cluster.resources import WORKSPACES
-        from .owners.kubeflow import KubeflowOwner
+        from jupyter_pause.clock import SYSTEM_CLOCK
+        from jupyter_pause.cluster.access import Right
+        from jupyter_pause.cluster.resources import WORKSPACES
+        from jupyter_pause.owners.kubeflow import KubeflowOwner
 
         owner = KubeflowOwner(cluster.client, namespace=cluster.namespace, name=name, clock=SYSTEM_CLOCK)
         super().__init__(cluster, owner, Right("patch", WORKSPACES, cluster.namespace, name))
@@ -161,14 +163,14 @@ class KubeflowTarget(Target):
         return what_a_pause_keeps(workspace, await self._kind_of(workspace), await self._pod())
 
     async def _kind_of(self, workspace: Object) -> Object | None:
-        from .cluster.resources import WORKSPACE_KINDS
+        from jupyter_pause.cluster.resources import WORKSPACE_KINDS
 
         name = str(workspace.get("spec", {}).get("kind", ""))
         return await _allowed(self._client.get(WORKSPACE_KINDS, name))
 
     async def _pod(self) -> Object | None:
         """Its pod; while an old one goes and a new one comes, the new one."""
-        from .cluster.resources import PODS
+        from jupyter_pause.cluster.resources import PODS
 
         label = f"{origin.WORKSPACE_LABEL}={self.name}"
         pods = (await self._client.list(PODS, self.namespace, label_selector=label)).items
@@ -182,7 +184,7 @@ class KubeflowTarget(Target):
     async def require_store(self) -> None:
         """A store that is known not to be ready means a snapshot that never ends. One that is not there is made by the
         add-on, and one that may not be read is taken for ready."""
-        from .cluster.resources import POD_SNAPSHOT_STORAGE_CONFIGS
+        from jupyter_pause.cluster.resources import POD_SNAPSHOT_STORAGE_CONFIGS
 
         workspace = await self._get(self._right)
         name = storage_config_of(workspace, await self._kind_of(workspace))
@@ -201,7 +203,7 @@ class KubeflowTarget(Target):
 
     async def outcome(self, expected: str | None) -> Outcome:
         """What the pod's condition says about the snapshot that was expected."""
-        from .cluster.errors import ClusterError
+        from jupyter_pause.cluster.errors import ClusterError
 
         try:
             pod = await self._pod()
@@ -214,7 +216,7 @@ class KubeflowTarget(Target):
 
 async def pod_template(cluster: Cluster, name: str) -> Object | None:
     """The pod template of a Workspace's StatefulSet; None where that may not be read."""
-    from .cluster.resources import STATEFULSETS
+    from jupyter_pause.cluster.resources import STATEFULSETS
 
     label = f"{origin.WORKSPACE_LABEL}={name}"
     found = await _allowed(cluster.client.list(STATEFULSETS, cluster.namespace, label_selector=label))
@@ -226,7 +228,7 @@ async def pod_template(cluster: Cluster, name: str) -> Object | None:
 
 async def _allowed(call: Awaitable[T]) -> T | None:
     """What `call` answers; None when that may not be read, or is not there."""
-    from .cluster.errors import ClusterError
+    from jupyter_pause.cluster.errors import ClusterError
 
     try:
         return await call

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .owners.kubeflow_state import ACTIVE_GATE, ENABLED, LAST_CHECKPOINT, STORAGE_CONFIG
+from jupyter_pause.owners.kubeflow_state import ACTIVE_GATE, ENABLED, LAST_CHECKPOINT, STORAGE_CONFIG
 
 DEFAULT_STORAGE_CONFIG = "kubeflow-pod-snapshot-storage-config"
 RUNTIME_CLASS = "gvisor"

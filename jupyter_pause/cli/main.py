@@ -13,14 +13,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
-from . import __version__
-from .cli_cluster_options import add_cluster_commands, names_a_cluster, needs_a_cluster
+from jupyter_pause import __version__
+
+from .cluster_options import add_cluster_commands, names_a_cluster, needs_a_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .cli_output import Output
-    from .cli_server import CliError
+    from .output import Output
+    from .server import CliError
 
 EXIT_CODES = """\
 exit codes:
@@ -35,20 +36,20 @@ exit codes:
 
 #: Command -> module and function.
 COMMANDS = {
-    "status": ("cli_commands", "status"),
-    "now": ("cli_commands", "now"),
-    "resume": ("cli_commands", "resume"),
-    "list": ("cli_checkpoints", "list_checkpoints"),
-    "show": ("cli_checkpoints", "show"),
-    "delete": ("cli_checkpoints", "delete"),
+    "status": ("cli.commands", "status"),
+    "now": ("cli.commands", "now"),
+    "resume": ("cli.commands", "resume"),
+    "list": ("cli.checkpoints", "list_checkpoints"),
+    "show": ("cli.checkpoints", "show"),
+    "delete": ("cli.checkpoints", "delete"),
     "drill": ("drill.command", "drill"),
-    "workspaces": ("cli_workspaces", "workspaces"),
-    "wait": ("cli_workspaces", "wait"),
-    "snapshots": ("cli_snapshots", "snapshots"),
+    "workspaces": ("cli.workspaces", "workspaces"),
+    "wait": ("cli.workspaces", "wait"),
+    "snapshots": ("cli.snapshots", "snapshots"),
 }
 
 #: The same words for a workspace in a cluster: taken when the command line names a namespace, context or kubeconfig.
-IN_CLUSTER = {name: ("cli_workspaces", name) for name in ("status", "now", "resume", "snapshots")}
+IN_CLUSTER = {name: ("cli.workspaces", name) for name in ("status", "now", "resume", "snapshots")}
 
 
 class _UsageError(Exception):
@@ -148,8 +149,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = build_parser().parse_args(words)
     except _UsageError as error:
-        from .cli_output import Output
-        from .cli_server import CliError
+        from .output import Output
+        from .server import CliError
 
         command = next((word for word in words if word in COMMANDS), None)
         return _report(command, CliError("usage", str(error), exit_code=2), Output(as_json="--json" in words))
@@ -157,8 +158,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from .cli_output import Output
-    from .cli_server import CliError
+    from .output import Output
+    from .server import CliError
 
     output = Output(as_json=options.json)
     chosen = {**COMMANDS, **IN_CLUSTER} if names_a_cluster(options) else COMMANDS
@@ -167,7 +168,7 @@ def _run(options: argparse.Namespace) -> int:
         lost = None if names_a_cluster(options) else needs_a_cluster(options)
         if lost is not None:
             raise CliError("usage", f"{lost} is about a workspace in a cluster: name its --namespace.", exit_code=2)
-        command = getattr(importlib.import_module(f".{module}", __package__), name)
+        command = getattr(importlib.import_module(f"jupyter_pause.{module}"), name)
         code: int = command(options, output)
     except CliError as error:
         return _report(options.command, error, output)
@@ -185,7 +186,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _unexpected(error: Exception) -> CliError:
-    from .cli_server import CliError
+    from .server import CliError
 
     return CliError(
         "internal",
@@ -200,7 +201,7 @@ def _report(command: str | None, error: CliError, output: Output) -> int:
     body = {key: error.body[key] for key in shown if error.body.get(key)}
     output.result(command=command, ok=False, error={"code": error.code, "message": str(error), **body})
     if not output.as_json:
-        from .cli_follow import show_question
+        from .follow import show_question
 
         show_question(output, error.body)
         output.complain(str(error) + _next_step(error.code))
@@ -214,7 +215,3 @@ def _next_step(code: str) -> str:
     if code == "environment_differs":
         return " On the command line: --on-difference accept."
     return ""
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -7,8 +7,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from .cli_output import Output, differences_table, duration, losses_table, size
-from .cli_server import ApiCallError, CliError, NoServerError, Server
+from .output import Output, differences_table, duration, losses_table, size
+from .server import ApiCallError, CliError, NoServerError, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable

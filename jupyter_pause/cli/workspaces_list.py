@@ -9,21 +9,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .cli_output import Output, age, moment, table
-from .cli_workspaces_keep import Keeps, what_a_pause_keeps
-from .cli_workspaces_outcome import outcome_of
-from .cli_workspaces_target import is_true, not_found, pod_template
-from .cli_workspaces_text import memory_words, outcome_words, reason_of, row, state_words
-from .clock import SYSTEM_CLOCK
-from .owners import origin
-from .owners.kubeflow_state import derive
+from jupyter_pause.clock import SYSTEM_CLOCK
+from jupyter_pause.owners import origin
+from jupyter_pause.owners.kubeflow_state import derive
+
+from .output import Output, age, moment, table
+from .workspaces_keep import Keeps, what_a_pause_keeps
+from .workspaces_outcome import outcome_of
+from .workspaces_target import is_true, not_found, pod_template
+from .workspaces_text import memory_words, outcome_words, reason_of, row, state_words
 
 if TYPE_CHECKING:
     import argparse
 
-    from .cli_workspaces_client import Cluster
-    from .cli_workspaces_target import Target
-    from .owners.base import OwnerView
+    from jupyter_pause.owners.base import OwnerView
+
+    from .workspaces_client import Cluster
+    from .workspaces_target import Target
 
 Object = Mapping[str, Any]
 
@@ -64,8 +66,8 @@ async def _look(
     Args:
         name: only this Workspace.
     """
-    from .cluster.client import EVERYWHERE
-    from .cluster.resources import EVENTS, PODS, WORKSPACE_KINDS, WORKSPACES
+    from jupyter_pause.cluster.client import EVERYWHERE
+    from jupyter_pause.cluster.resources import EVENTS, PODS, WORKSPACE_KINDS, WORKSPACES
 
     place = EVERYWHERE if everywhere else cluster.namespace
     unknown: list[str] = []
@@ -94,7 +96,7 @@ async def _list(
     cluster: Cluster, resource: Any, place: str | None, unknown: list[str], **selectors: str
 ) -> list[dict[str, Any]] | None:
     """A list that may be forbidden; then its kind is added to `unknown`."""
-    from .cluster.errors import ClusterError
+    from jupyter_pause.cluster.errors import ClusterError
 
     try:
         items: list[dict[str, Any]] = (await cluster.client.list(resource, place, **selectors)).items

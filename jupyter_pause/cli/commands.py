@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .cli_follow import Follower, question_text, show_question
-from .cli_output import Output, age, duration, losses_table, moment, size, table
-from .cli_server import ApiCallError, CliError, Server, ServerInfo, choose_server, running_servers
-from .cli_workspace_here import means_workspace, say_workspace
+from .follow import Follower, question_text, show_question
+from .output import Output, age, duration, losses_table, moment, size, table
+from .server import ApiCallError, CliError, Server, ServerInfo, choose_server, running_servers
+from .workspace_here import means_workspace, say_workspace
 
 if TYPE_CHECKING:
     import argparse
@@ -113,7 +113,7 @@ def status(options: argparse.Namespace, output: Output) -> int:
         if reason["code"] not in {(row.get("reason") or {}).get("code") for row in state["kernels"]}:
             output.say(f"Pausing is not possible now: {_reason(reason)}.")
     if state.get("operation"):
-        from .cli_follow import progress_line
+        from .follow import progress_line
 
         output.say(progress_line(state["operation"]))
     return 0
@@ -270,7 +270,7 @@ def _preview(server: Server, output: Output, rows: list[dict[str, Any]]) -> int:
 
 
 def _say_inventory(output: Output, row: dict[str, Any], inventory: dict[str, Any]) -> None:
-    from .inventory.reasons import sentence
+    from jupyter_pause.inventory.reasons import sentence
 
     output.say(f"What will be restored of {_short(row)} (as of {age(inventory['taken_at'])}):")
     items = [
@@ -320,7 +320,7 @@ def resume(options: argparse.Namespace, output: Output) -> int:
 
 def _what_to_resume(options: argparse.Namespace, rows: list[dict[str, Any]], server: Server) -> dict[str, Any]:
     """The body of `POST resume`: a paused kernel, else a checkpoint by its id."""
-    from .cli_checkpoints import OnlineCheckpoints, full_id
+    from .checkpoints import OnlineCheckpoints, full_id
 
     if options.checkpoint is not None:
         body = {"checkpoint": full_id(OnlineCheckpoints(server), options.checkpoint)}

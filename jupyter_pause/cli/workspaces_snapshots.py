@@ -7,16 +7,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .cli_output import Output
-from .cli_server import CliError
-from .cli_snapshots import ids_to_delete, say_deleted, show
-from .clock import SYSTEM_CLOCK
-from .cluster.podsnapshots import TRIGGER_LABEL, belongs_to, delete_snapshot, next_snapshot, row_of
+from jupyter_pause.clock import SYSTEM_CLOCK
+from jupyter_pause.cluster.podsnapshots import TRIGGER_LABEL, belongs_to, delete_snapshot, next_snapshot, row_of
+
+from .output import Output
+from .server import CliError
+from .snapshots import ids_to_delete, say_deleted, show
 
 if TYPE_CHECKING:
     import argparse
 
-    from .cli_workspaces_client import Cluster
+    from .workspaces_client import Cluster
 
 Object = Mapping[str, Any]
 
@@ -42,8 +43,8 @@ async def snapshots(cluster: Cluster, options: argparse.Namespace, output: Outpu
 
 async def _snapshots(cluster: Cluster) -> list[dict[str, Any]]:
     """All of the namespace; none where the cluster has no such kind."""
-    from .cluster.errors import ClusterError
-    from .cluster.resources import POD_SNAPSHOTS
+    from jupyter_pause.cluster.errors import ClusterError
+    from jupyter_pause.cluster.resources import POD_SNAPSHOTS
 
     try:
         return (await cluster.client.list(POD_SNAPSHOTS, cluster.namespace)).items
@@ -55,7 +56,7 @@ async def _snapshots(cluster: Cluster) -> list[dict[str, Any]]:
 
 async def _in_use(cluster: Cluster) -> set[str]:
     """Snapshots that the next resume of some Workspace would use."""
-    from .cluster.resources import WORKSPACES
+    from jupyter_pause.cluster.resources import WORKSPACES
 
     found = (await cluster.client.list(WORKSPACES, cluster.namespace)).items
     return {name for name in map(next_snapshot, found) if name is not None}
@@ -63,8 +64,8 @@ async def _in_use(cluster: Cluster) -> set[str]:
 
 async def _delete(cluster: Cluster, names: list[str], output: Output, *, force: bool) -> int:
     """What a paused workspace needs is deleted only with `force`; what is going already is left alone (S28)."""
-    from .cluster.access import Right
-    from .cluster.resources import POD_SNAPSHOTS
+    from jupyter_pause.cluster.access import Right
+    from jupyter_pause.cluster.resources import POD_SNAPSHOTS
 
     rights = [Right("delete", POD_SNAPSHOTS, cluster.namespace, name) for name in names]
     await cluster.require(rights, "delete snapshots")

@@ -7,14 +7,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .cli_commands import SHORTEST_PREFIX, find_server
-from .cli_output import Output, age, losses_table, moment, size, table
-from .cli_server import CliError, NoServerError, Server
+from .commands import SHORTEST_PREFIX, find_server
+from .output import Output, age, losses_table, moment, size, table
+from .server import CliError, NoServerError, Server
 
 if TYPE_CHECKING:
     import argparse
 
-    from .cli_offline import OfflineCheckpoints
+    from .offline import OfflineCheckpoints
 
 
 class OnlineCheckpoints:
@@ -42,7 +42,7 @@ class OnlineCheckpoints:
 
 def _checkpoints(options: argparse.Namespace, output: Output) -> OnlineCheckpoints | OfflineCheckpoints:
     """Those of a running server, else those in the folder: no server is needed to look at the disk."""
-    from .cli_offline import OfflineCheckpoints, configured_folder
+    from .offline import OfflineCheckpoints, configured_folder
 
     if options.dir is not None:
         return OfflineCheckpoints(Path(options.dir).expanduser().absolute())
@@ -127,7 +127,7 @@ def show(options: argparse.Namespace, output: Output) -> int:
 
 
 def _say_variables(output: Output, row: dict[str, Any]) -> None:
-    from .inventory.reasons import sentence
+    from jupyter_pause.inventory.reasons import sentence
 
     if row["variables"]:
         lines = [
