@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .checkpoint.store import CheckpointStore
     from .pauser import Pauser
     from .stopping import OnExit, Stopper
-    from .workspace_start import WorkspaceStarter
+    from .workspace.start import WorkspaceStarter
 
 EVENTS = {name: f"https://events.jupyter.org/jupyter_pause/{name}/v1" for name in ("state", "operation", "documents")}
 
@@ -217,7 +217,7 @@ class PauseApp(ExtensionApp):
         return pauser
 
     def _build_workspace(self) -> WorkspaceStarter:
-        from .workspace_start import WorkspaceOptions, WorkspaceStarter
+        from .workspace.start import WorkspaceOptions, WorkspaceStarter
 
         return WorkspaceStarter(
             WorkspaceOptions(

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from .journal import Journal
     from .missed_output import OutputWatch
     from .owners.local import Adopted, LocalOwner
-    from .workspace import WorkspacePauser
+    from .workspace.pauser import WorkspacePauser
 
 #: How many ended operations `GET operations/ID` still knows.
 KEPT_OPERATIONS = 200

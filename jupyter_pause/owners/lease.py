@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_pause.launch import read_private_json, remove_file, write_private_json
 from jupyter_pause.owners.records import LEASE, SessionFiles
 from jupyter_pause.processes import is_same_process, start_time
-from jupyter_pause.thaw import PodIdentity
+from jupyter_pause.workspace.thaw import PodIdentity
 
 if TYPE_CHECKING:
     from jupyter_pause.clock import Clock

@@ -78,7 +78,7 @@ describe('codeSentence', () => {
 });
 
 describe('workspaceSentence', () => {
-  const codes = codesOf('workspace_sentences.py', 'SENTENCES');
+  const codes = codesOf('workspace/sentences.py', 'SENTENCES');
 
   it('finds the codes of the server', () => {
     expect(codes).toContain('restore_not_confirmed');

@@ -12,8 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_pause.intent import Intent, IntentFile, KernelPromise, OwnerName, Sample, ServerMark, fits, mismatches
-from jupyter_pause.thaw import Gap, GapWatch, PodIdentity, Whereabouts, judge, pod_of_token
+from jupyter_pause.workspace.intent import (
+    Intent,
+    IntentFile,
+    KernelPromise,
+    OwnerName,
+    Sample,
+    ServerMark,
+    fits,
+    mismatches,
+)
+from jupyter_pause.workspace.thaw import Gap, GapWatch, PodIdentity, Whereabouts, judge, pod_of_token
 
 
 class TwoClocks:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from jupyter_pause.intent import Intent, KernelPromise, OwnerName
 from jupyter_pause.owners.base import ResumedFrom
 from jupyter_pause.owners.kubeflow_checks import gpu_checks, memory_headroom
 from jupyter_pause.owners.kubeflow_state import LAST_CHECKPOINT, RESTORE_ANNOTATION, newest_time, origin_of
 from jupyter_pause.states import InventoryItem, KernelProof, Reason
-from jupyter_pause.workspace_proving import cold_report, judge
+from jupyter_pause.workspace.intent import Intent, KernelPromise, OwnerName
+from jupyter_pause.workspace.proving import cold_report, judge
 
 GOOD = KernelProof(kernel="a", mark=True, compared=2)
 OTHER = KernelProof(kernel="b", mark=False)

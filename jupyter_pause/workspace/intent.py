@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from .launch import read_private_json, write_private_json
-from .states import OwnerKind, UTCTime, WorkspaceResumeReport
+from jupyter_pause.launch import read_private_json, write_private_json
+from jupyter_pause.states import OwnerKind, UTCTime, WorkspaceResumeReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,16 +12,17 @@ import asyncio
 import secrets
 from typing import TYPE_CHECKING, Any
 
+from jupyter_pause.kernel_channel import control_request
+from jupyter_pause.owners.base import ResumedFrom
+from jupyter_pause.states import KernelProof, Outcome, Reason, WorkspaceResumeReport
+
 from .intent import Intent, KernelPromise, fits, mismatches
-from .kernel_channel import control_request
-from .owners.base import ResumedFrom
-from .states import KernelProof, Outcome, Reason, WorkspaceResumeReport
-from .workspace_sentences import reason
+from .sentences import reason
 
 if TYPE_CHECKING:
+    from .pauser import WorkspacePauser
+    from .pausing import Thawed
     from .thaw import Gap
-    from .workspace import WorkspacePauser
-    from .workspace_pausing import Thawed
 
 #: Seconds between two questions to an owner that does not know yet.
 ASK_AGAIN = 2.0

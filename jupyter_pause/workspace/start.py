@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from .cluster.config import SERVICE_ACCOUNT_FOLDER, ClusterConfig
-from .cluster.errors import ClusterError
-from .owners.detection import Found, Surroundings, Wanted, detect, identify
+from jupyter_pause.cluster.config import SERVICE_ACCOUNT_FOLDER, ClusterConfig
+from jupyter_pause.cluster.errors import ClusterError
+from jupyter_pause.owners.detection import Found, Surroundings, Wanted, detect, identify
 
 if TYPE_CHECKING:
-    from .cluster.client import ClusterClient
-    from .owners.base import WorkspaceOwner
-    from .pauser import Pauser
-    from .workspace import WorkspacePauser
+    from jupyter_pause.cluster.client import ClusterClient
+    from jupyter_pause.owners.base import WorkspaceOwner
+    from jupyter_pause.pauser import Pauser
+
+    from .pauser import WorkspacePauser
 
 #: Seconds until the cluster is asked again who owns us; doubled each time up to the second number.
 FIRST_WAIT, LONGEST_WAIT = 5.0, 300.0
@@ -76,7 +77,7 @@ class WorkspaceStarter:
     def _new_client(self, pauser: Pauser) -> ClusterClient | None:
         if not self.surroundings.in_cluster:
             return None
-        from .cluster.client import ClusterClient
+        from jupyter_pause.cluster.client import ClusterClient
 
         try:
             return ClusterClient(ClusterConfig.in_cluster(folder=self._folder), clock=pauser.clock)
@@ -98,8 +99,8 @@ class WorkspaceStarter:
         pauser.announce()
 
     def _owner_of(self, pauser: Pauser, found: Found) -> WorkspaceOwner | None:
-        from .owners.base import OwnerContext
-        from .owners.opening import open_owner
+        from jupyter_pause.owners.base import OwnerContext
+        from jupyter_pause.owners.opening import open_owner
 
         assert found.kind is not None
         context = OwnerContext(
@@ -119,8 +120,8 @@ class WorkspaceStarter:
 
     def _workspace(self, pauser: Pauser, owner: WorkspaceOwner) -> WorkspacePauser:
         from .intent import IntentFile
+        from .pauser import WorkspacePauser, WorkspaceSettings
         from .thaw import PodIdentity
-        from .workspace import WorkspacePauser, WorkspaceSettings
 
         token = self._folder / "token"
         return WorkspacePauser(

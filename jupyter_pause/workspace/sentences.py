@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .states import Reason
+from jupyter_pause.states import Reason
 
 SENTENCES = {
     # before the click

@@ -14,13 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from .errors import PauseError
-from .intent import Intent, IntentFile, ServerMark
-from .inventory.gpu import gpu_items
-from .kernel.interpreter import LIVE_ENV, matches
-from .kernel_channel import control_request
-from .pausing import PauseOptions
-from .states import (
+from jupyter_pause.errors import PauseError
+from jupyter_pause.inventory.gpu import gpu_items
+from jupyter_pause.kernel.interpreter import LIVE_ENV, matches
+from jupyter_pause.kernel_channel import control_request
+from jupyter_pause.pausing import PauseOptions
+from jupyter_pause.states import (
     AGGREGATION_ORDER,
     Loss,
     Operation,
@@ -33,18 +32,20 @@ from .states import (
     State,
     WorkspaceRow,
 )
+
+from .intent import Intent, IntentFile, ServerMark
+from .pausing import Thawed, WorkspacePauseRun
+from .proving import ThawProof, cold_report
+from .sentences import reason
 from .thaw import Gap, GapWatch, PodIdentity, Whereabouts, judge
-from .workspace_pausing import Thawed, WorkspacePauseRun
-from .workspace_proving import ThawProof, cold_report
-from .workspace_sentences import reason
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from .operations import RunningOperation
-    from .owners.base import Check, OwnerView, WorkspaceOwner
-    from .pauser import Pauser
-    from .states import Outcome, PauseRequest, ServerState, WorkspaceResumeReport
+    from jupyter_pause.operations import RunningOperation
+    from jupyter_pause.owners.base import Check, OwnerView, WorkspaceOwner
+    from jupyter_pause.pauser import Pauser
+    from jupyter_pause.states import Outcome, PauseRequest, ServerState, WorkspaceResumeReport
 
 #: Seconds after which checks that stood in the way are made again when somebody looks.
 CHECK_AGAIN = 60.0

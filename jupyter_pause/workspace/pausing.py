@@ -13,21 +13,23 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .errors import PauseError, as_pause_error
+from jupyter_pause.errors import PauseError, as_pause_error
+from jupyter_pause.inventory.connections import read_process
+from jupyter_pause.kernel_channel import control_request
+from jupyter_pause.operations import Cancelled
+from jupyter_pause.pausing import PauseOptions, PauseRun
+
 from .intent import Intent, KernelPromise, OwnerName, Sample
-from .inventory.connections import read_process
-from .kernel_channel import control_request
-from .operations import Cancelled
-from .pausing import PauseOptions, PauseRun
 from .thaw import Gap, GapWatch, judge
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from .operations import RunningOperation
-    from .owners.base import ReleaseAnswer
-    from .pauser import Pauser
-    from .workspace import WorkspacePauser
+    from jupyter_pause.operations import RunningOperation
+    from jupyter_pause.owners.base import ReleaseAnswer
+    from jupyter_pause.pauser import Pauser
+
+    from .pauser import WorkspacePauser
 
 #: Variables of each kernel that are compared after the snapshot.
 SAMPLES = 20

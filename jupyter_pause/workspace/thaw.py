@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from .clock import Clock
+    from jupyter_pause.clock import Clock
 
 #: Seconds that a tick may come late without meaning anything (a busy machine, a slow disk).
 TOLERANCE = 5.0
