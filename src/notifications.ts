@@ -55,7 +55,8 @@ export class OperationNotifier implements IDisposable {
 
   private _onOperation(_: unknown, operation: Operation): void {
     if (this._isShownElsewhere(operation)) {
-      this._withdraw(operation.id);
+      // A failure is told all the same.
+      this._shown.set(operation.id, '');
     } else if (operation.state === 'running') {
       this._show(operation.id, {
         message: this._progress(operation),
@@ -76,25 +77,8 @@ export class OperationNotifier implements IDisposable {
   private _isShownElsewhere(operation: Operation): boolean {
     return (
       operation.scope === 'workspace' &&
-      (operation.kind === 'resume'
-        ? operation.state !== 'needs_decision'
-        : operation.state === 'done' ||
-          (operation.state === 'running' &&
-            !operation.cancellable &&
-            operation.phase !== 'checking' &&
-            operation.phase !== 'saving') ||
-          (operation.state === 'running' &&
-            (operation.phase === 'snapshotting' ||
-              operation.phase === 'releasing')))
+      (operation.state === 'running' || operation.state === 'done')
     );
-  }
-
-  private _withdraw(id: string): void {
-    const known = this._shown.get(id);
-    if (known) {
-      Notification.dismiss(known);
-      this._shown.set(id, '');
-    }
   }
 
   private _onQuestion(operation: Operation): void {

@@ -17,6 +17,7 @@ import {
   stateName
 } from './messages';
 import type { IPauseManager } from './tokens';
+import { workspacePhaseName } from './workspaceReasons';
 
 /**
  * What the button of one session does now.
@@ -285,7 +286,10 @@ export function progressParts(
   if (operation.state === 'needs_decision') {
     parts.push(trans.__('waits for your decision'));
   } else {
-    const phase = phaseName(operation.phase, trans);
+    const phase =
+      (operation.scope === 'workspace'
+        ? workspacePhaseName(operation.phase, trans)
+        : null) ?? phaseName(operation.phase, trans);
     if (phase) {
       parts.push(phase);
     }

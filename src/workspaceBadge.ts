@@ -21,6 +21,7 @@ import { sinceOf } from './pausedscreen/view';
 import { reasonText } from './pausedscreen/words';
 import type { IPauseManager } from './tokens';
 import { workspaceOperation } from './view';
+import { workspacePhaseName } from './workspaceReasons';
 
 /**
  * What the badge shows.
@@ -55,7 +56,8 @@ export function workspaceBadge(
     seen.state === 'waiting'
       ? trans.__('Waiting for capacity')
       : stateName(seen.state, trans);
-  const phase = phaseName(seen.phase, trans);
+  const phase =
+    workspacePhaseName(seen.phase, trans) ?? phaseName(seen.phase, trans);
   const text = phase ? trans.__('%1: %2', word, phase) : word;
   const parts = [text];
   if (seen.seconds !== null) {

@@ -5,7 +5,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import type { Reason } from './api/records';
+import type { Phase, Reason } from './api/records';
 import { formatBytes, formatDuration, localeOf } from './format';
 import { ownerSentence } from './ownerReasons';
 import { stopSentence } from './stopReasons';
@@ -33,6 +33,25 @@ export function workspaceSentence(
     stopSentence(code, params, trans) ??
     ownerSentence(code, params, trans)
   );
+}
+
+/**
+ * What is being done with the whole workspace in a phase; null where it is called as with a kernel.
+ */
+export function workspacePhaseName(
+  phase: Phase | null,
+  trans: TranslationBundle
+): string | null {
+  switch (phase) {
+    case 'draining':
+      return trans.__('closing connections');
+    case 'releasing':
+      return trans.__('releasing the pod');
+    case 'starting':
+      return trans.__('starting the pod');
+    default:
+      return null;
+  }
 }
 
 /**

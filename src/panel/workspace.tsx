@@ -19,6 +19,7 @@ import {
   warningSentences,
   workspaceActView
 } from '../view';
+import { workspacePhaseName } from '../workspaceReasons';
 import { Section } from './section';
 
 /**
@@ -68,7 +69,8 @@ function WorkspaceFacts(props: {
   // While the server is gone, the owner's word is newer than the server's last.
   const owner =
     manager.availability === 'ready' ? null : (away?.workspaceState ?? null);
-  const phase = phaseName(owner ? away!.phase : workspace.phase, trans);
+  const step = owner ? (away?.phase ?? null) : workspace.phase;
+  const phase = workspacePhaseName(step, trans) ?? phaseName(step, trans);
   const state = stateName(owner ?? workspace.state, trans);
   return (
     <>

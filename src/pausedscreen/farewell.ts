@@ -3,7 +3,7 @@
  * Distributed under the terms of the Apache License 2.0.
  */
 
-import type { Operation, ServerState } from '../api/records';
+import type { Checkpoint, Operation, ServerState } from '../api/records';
 import type { WorkspaceRow } from '../api/workspace';
 
 /**
@@ -37,7 +37,7 @@ export interface IFarewellKernel {
   readonly path: string | null;
   readonly name: string | null;
 
-  /** When its checkpoint was made (RFC 3339), or null when it has none. */
+  /** When its checkpoint was made (RFC 3339), or null when none is known. */
   readonly checkpoint: string | null;
 }
 
@@ -57,6 +57,7 @@ const REMEMBERED = 9;
 export function farewellOf(
   state: ServerState,
   operation: Operation | null,
+  checkpoints: readonly Checkpoint[] | null,
   now: number
 ): IFarewell | null {
   const { workspace } = state;
@@ -71,7 +72,7 @@ export function farewellOf(
       id,
       path,
       name,
-      checkpoint: checkpoint?.created ?? null
+      checkpoint: checkpoint?.created ?? newestOf(id, checkpoints)
     })),
     at: now,
     leftAt: leaving
@@ -79,6 +80,21 @@ export function farewellOf(
       : null,
     resumedAt: workspace.last_resume?.at ?? null
   };
+}
+
+/** When the newest good checkpoint of a kernel was made, or null when none is known. */
+function newestOf(
+  kernel: string,
+  checkpoints: readonly Checkpoint[] | null
+): string | null {
+  return (
+    checkpoints?.find(
+      checkpoint =>
+        checkpoint.kernel_id === kernel &&
+        !checkpoint.damaged &&
+        checkpoint.signature_ok
+    )?.created ?? null
+  );
 }
 
 /**

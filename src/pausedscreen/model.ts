@@ -8,6 +8,7 @@ import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
 import type {
+  Checkpoint,
   Operation,
   Phase,
   Reason,
@@ -23,12 +24,13 @@ import { farewellOf, isLeaving } from './farewell';
 /**
  * What the screen shows.
  *
- * `leaving` the pause is under way; `asking` resume was clicked, no answer yet, or the owner is still busy with the pause;
+ * `preparing` documents and checkpoints are being saved, questions may be asked: one line only; `leaving` the pause is under way; `asking` resume was clicked, no answer yet, or the owner is still busy with the pause;
  * `starting` compute is granted, the pod comes up; `restoring` and `proving` are the server's own words once it answers;
  * `fresh` it is back without its memory, and nobody has acknowledged that; `unknown` nobody answers.
  */
 export type ScreenState =
   | 'hidden'
+  | 'preparing'
   | 'leaving'
   | 'paused'
   | 'asking'
@@ -99,6 +101,9 @@ export interface IServerFacts {
 
   /** The workspace's operation that runs, or null. */
   readonly operation: Operation | null;
+
+  /** The checkpoints on disk, newest first, or null when never read. */
+  readonly checkpoints: readonly Checkpoint[] | null;
 }
 
 /**
@@ -178,6 +183,7 @@ export class PausedScreenModel implements IDisposable {
       case 'hidden':
       case 'fresh':
         return null;
+      case 'preparing':
       case 'leaving':
         return 'pausing';
       case 'asking':
@@ -196,6 +202,19 @@ export class PausedScreenModel implements IDisposable {
       this._client?.canResume === true &&
       ['paused', 'failed', 'unknown'].includes(this._state)
     );
+  }
+
+  /** The operation that runs, as far as the server tells, or null. */
+  get operation(): Operation | null {
+    return this._facts.answers ? this._facts.operation : null;
+  }
+
+  /** The pause that can still be cancelled, by its operation, or null. */
+  get cancellable(): string | null {
+    const { answers, operation } = this._facts;
+    return answers && operation?.kind === 'pause' && operation.cancellable
+      ? operation.id
+      : null;
   }
 
   /** Whether the owner can be asked how it stands. */
@@ -332,7 +351,12 @@ export class PausedScreenModel implements IDisposable {
     }
     const before = this._farewell;
     const leaving = isLeaving(workspace, operation);
-    const fresh = farewellOf(state, operation, clock.now());
+    const fresh = farewellOf(
+      state,
+      operation,
+      this._facts.checkpoints,
+      clock.now()
+    );
     if (leaving || workspace.state !== 'resuming') {
       this._farewell = fresh;
     }
@@ -523,7 +547,7 @@ export class PausedScreenModel implements IDisposable {
       if (isLeaving(workspace, operation)) {
         const phase = operation?.phase ?? workspace.phase;
         const late = LATE.includes(phase) || workspace.state === 'paused';
-        return [late ? 'leaving' : 'hidden', workspace.reason];
+        return [late ? 'leaving' : 'preparing', workspace.reason];
       }
       return [this._unread ? 'fresh' : 'hidden', null];
     }
@@ -577,7 +601,7 @@ export class PausedScreenModel implements IDisposable {
   /** While the server is expected to be away, the application must neither ask nor complain. */
   private _keepHold(): void {
     const wanted =
-      this._away || (this._state !== 'hidden' && this._state !== 'fresh');
+      this._away || !['hidden', 'preparing', 'fresh'].includes(this._state);
     if (wanted && !this._hold) {
       this._hold = this._options.hold();
     } else if (!wanted && this._hold) {
@@ -596,7 +620,8 @@ export class PausedScreenModel implements IDisposable {
   private _facts: IServerFacts = {
     answers: false,
     state: null,
-    operation: null
+    operation: null,
+    checkpoints: null
   };
   private _state: ScreenState = 'hidden';
   private _enteredAt = 0;

@@ -15,6 +15,7 @@ import React, { useEffect, useId, useState } from 'react';
 
 import { formatDuration } from '../format';
 import { busyIcon, pausedIcon } from '../icons';
+import { progressParts } from '../view';
 import type { PausedScreenModel, ScreenState } from './model';
 import { keptLines, reasonText, sentenceOf, titleOf } from './words';
 
@@ -27,6 +28,9 @@ export interface IScreenActions {
 
   /** Say what starting without the memory means, and how it is done. */
   startCold: () => void;
+
+  /** Cancel the pause. */
+  cancel: (operation: string) => void;
 
   /** Make it a line, or a screen again. */
   setCollapsed: (collapsed: boolean) => void;
@@ -86,6 +90,7 @@ export function Screen(props: IProps): JSX.Element {
  */
 export function Banner(props: IProps): JSX.Element {
   const { model, actions, trans } = props;
+  const preparing = model.state === 'preparing';
   return (
     <div className="jp-Pause-screenLine" data-jp-pause-screen={model.state}>
       <StateIcon state={model.state} />
@@ -93,16 +98,22 @@ export function Banner(props: IProps): JSX.Element {
         {titleOf(model.state, trans)}
       </span>
       <span className="jp-Pause-detail" aria-hidden="true">
-        <Elapsed since={sinceOf(model)} now={props.now} trans={trans} />
+        {preparing ? (
+          model.operation && progressParts(model.operation, trans).join(', ')
+        ) : (
+          <Elapsed since={sinceOf(model)} now={props.now} trans={trans} />
+        )}
       </span>
       <Acts {...props} />
-      <button
-        type="button"
-        className="jp-Pause-button jp-Pause-screenToggle jp-mod-styled"
-        onClick={() => actions.setCollapsed(false)}
-      >
-        {trans.__('Show more')}
-      </button>
+      {!preparing && (
+        <button
+          type="button"
+          className="jp-Pause-button jp-Pause-screenToggle jp-mod-styled"
+          onClick={() => actions.setCollapsed(false)}
+        >
+          {trans.__('Show more')}
+        </button>
+      )}
     </div>
   );
 }
@@ -118,8 +129,18 @@ function Acts(props: IProps): JSX.Element {
   const loadable =
     state === 'fresh' &&
     model.report?.kernels.some(kernel => kernel.checkpoint !== null);
+  const { cancellable } = model;
   return (
     <>
+      {cancellable && (
+        <button
+          type="button"
+          className="jp-Pause-button jp-mod-styled"
+          onClick={() => actions.cancel(cancellable)}
+        >
+          {trans.__('Cancel')}
+        </button>
+      )}
       {model.canResume && state !== 'failed' && (
         <button
           type="button"
@@ -252,6 +273,7 @@ function elapsedName(state: ScreenState, trans: TranslationBundle): string {
 /** From when the time that is shown counts. */
 export function sinceOf(model: PausedScreenModel): number {
   switch (model.state) {
+    case 'preparing':
     case 'leaving':
       return model.farewell?.leftAt ?? model.enteredAt;
     case 'asking':

@@ -117,21 +117,27 @@ export class PausedScreen extends ReactWidget {
   }
 
   private _onChanged(): void {
-    const wanted = this._options.model.state !== 'hidden';
-    if (wanted === this.isHidden) {
-      if (wanted) {
-        this._before = document.activeElement;
-        this._collapsed = false;
-      }
-      this._show();
-      if (wanted) {
-        requestAnimationFrame(() => this._focus('h2'));
+    const { state } = this._options.model;
+    const covering = state !== 'hidden' && state !== 'preparing';
+    if (covering === this._covering) {
+      if (this.isHidden === (state === 'hidden')) {
+        this._viewChanged.emit();
       } else {
-        this._giveFocusBack();
+        this._show();
       }
       return;
     }
-    this._viewChanged.emit();
+    this._covering = covering;
+    this._collapsed = !covering;
+    if (covering) {
+      this._before = document.activeElement;
+    }
+    this._show();
+    if (covering) {
+      requestAnimationFrame(() => this._focus('h2'));
+    } else {
+      this._giveFocusBack();
+    }
   }
 
   private _show(): void {
@@ -191,7 +197,8 @@ export class PausedScreen extends ReactWidget {
   private readonly _options: PausedScreen.IOptions;
   private readonly _viewChanged = new Signal<this, void>(this);
   private readonly _observer: ResizeObserver;
-  private _collapsed = false;
+  private _collapsed = true;
+  private _covering = false;
   private _before: Element | null = null;
 }
 
@@ -210,6 +217,7 @@ export namespace PausedScreen {
     actions: {
       loadCheckpoints: () => void;
       startCold: () => void;
+      cancel: (operation: string) => void;
     };
 
     /** The element with the documents, which the screen covers. */

@@ -18,6 +18,7 @@ import type { PausedScreenModel, ScreenState } from './model';
  */
 export function titleOf(state: ScreenState, trans: TranslationBundle): string {
   switch (state) {
+    case 'preparing':
     case 'leaving':
       return trans.__('Pausing this workspace');
     case 'paused':
@@ -92,6 +93,7 @@ export function sentenceOf(
         : trans.__(
             'Its server has gone, as was asked. This browser cannot see what became of the pod; it waits for the server.'
           );
+    case 'preparing':
     case 'hidden':
       return '';
   }
@@ -154,13 +156,13 @@ export function keptLines(
     lines.push(
       workspace.stateful === true
         ? trans._n(
-            '%1 kernel without a checkpoint: in the snapshot only',
-            '%1 kernels without a checkpoint: in the snapshot only',
+            '%1 kernel in the snapshot only: no checkpoint of it is known here',
+            '%1 kernels in the snapshot only: no checkpoint of them is known here',
             without
           )
         : trans._n(
-            '%1 kernel had no checkpoint when the server was last heard',
-            '%1 kernels had no checkpoint when the server was last heard',
+            '%1 kernel of which no checkpoint is known here',
+            '%1 kernels of which no checkpoint is known here',
             without
           )
     );

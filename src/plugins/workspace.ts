@@ -11,6 +11,7 @@ import { Clipboard } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Token } from '@lumino/coreutils';
 import { DisposableDelegate } from '@lumino/disposable';
+import { Throttler } from '@lumino/polling';
 
 import type { ConnectionOwner } from '../connection';
 import { explainColdStart } from '../dialogs';
@@ -89,15 +90,31 @@ export const workspacePlugin: JupyterFrontEndPlugin<PausedScreenModel> = {
         model.serverSays({
           answers: manager.availability === 'ready',
           state: manager.state,
-          operation: workspaceOperation(manager)
+          operation: workspaceOperation(manager),
+          checkpoints: manager.checkpoints
         });
       }
     };
+    // What was just saved is in no row of a kernel that goes on: ask while the server still answers.
+    const saved = new Throttler(() => manager.refreshCheckpoints(), {
+      limit: 1000,
+      edge: 'leading'
+    });
+    manager.operationChanged.connect((_, operation) => {
+      if (
+        operation.scope === 'workspace' &&
+        operation.kind === 'pause' &&
+        (operation.phase === 'saving' || operation.phase === 'draining')
+      ) {
+        void saved.invoke();
+      }
+    });
     const wake = () => model.wake();
     manager.changed.connect(tell);
     document.addEventListener('visibilitychange', wake);
     window.addEventListener('unload', () => {
       document.removeEventListener('visibilitychange', wake);
+      saved.dispose();
       model.dispose();
     });
     tell();
@@ -136,6 +153,7 @@ export const pausedScreenPlugin: JupyterFrontEndPlugin<void> = {
       model,
       actions: {
         startCold: () => void startCold(),
+        cancel: operation => void actions.cancel(operation),
         loadCheckpoints: () => {
           const { report } = model;
           model.acknowledge();

@@ -6,7 +6,7 @@
 import type { IDisposable } from '@lumino/disposable';
 import { DisposableDelegate } from '@lumino/disposable';
 
-import { operation, state } from '../../__tests__/helpers';
+import { checkpoint, operation, state } from '../../__tests__/helpers';
 import { answer, report } from '../../__tests__/workspaces';
 import type { Operation, ServerState } from '../../api/records';
 import type { WorkspaceResumeReport } from '../../api/workspace';
@@ -160,7 +160,13 @@ describe('PausedScreenModel', () => {
     answers: boolean,
     last: ServerState | null,
     op: Operation | null = null
-  ) => model.serverSays({ answers, state: last, operation: op });
+  ) =>
+    model.serverSays({
+      answers,
+      state: last,
+      operation: op,
+      checkpoints: [checkpoint({ kernel_id: 'k1' })]
+    });
   const gone = () => says(false, answer({ state: 'pausing' }), PAUSE);
   /** Up to the paused screen. */
   const pause = async () => {
@@ -238,7 +244,8 @@ describe('PausedScreenModel', () => {
       answer({ state: 'pausing', phase: 'saving' }),
       operation({ scope: 'workspace', phase: 'saving' })
     );
-    expect(model.state).toBe('hidden');
+    expect(model.state).toBe('preparing');
+    expect(model.cancellable).toBe('op1');
     expect(holds).toBe(0);
     says(true, answer({ state: 'pausing', phase: 'draining' }), {
       ...PAUSE,
@@ -246,7 +253,11 @@ describe('PausedScreenModel', () => {
     });
     expect(model.state).toBe('leaving');
     expect(model.phase).toBe('draining');
+    expect(model.cancellable).toBe('op1');
+    expect(model.farewell?.kernels[0].checkpoint).toBe(TIME);
     expect(holds).toBe(1);
+    gone();
+    expect(model.cancellable).toBeNull();
   });
 
   it('a pause that was taken back leaves nothing behind', () => {
