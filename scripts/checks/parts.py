@@ -121,6 +121,9 @@ def python(machine: Machine, part: Part) -> None:
 def cluster(machine: Machine, part: Part) -> None:
     """The Python tests with a real API server, real containers and a real Hub."""
     _pytest(machine, part, "cluster", *CLUSTER_TESTS)
+    if machine.full and machine.cluster:
+        load: Command = [machine.python, ROOT / "benchmarks" / "cluster_load.py"]
+        part.step("500 Workspaces", load, env={**machine.env, **machine.cluster}, limit=1800)
 
 
 def _pytest(machine: Machine, part: Part, name: str, *chosen: str) -> None:
