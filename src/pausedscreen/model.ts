@@ -360,8 +360,11 @@ export class PausedScreenModel implements IDisposable {
     if (leaving || workspace.state !== 'resuming') {
       this._farewell = fresh;
     }
-    if (this._away && !leaving && workspace.state !== 'resuming') {
-      this._onBack(before, workspace.last_resume);
+    if (!leaving && workspace.state !== 'resuming') {
+      if (this._away) {
+        this._onBack();
+      }
+      this._hear(before, workspace.last_resume);
     }
     if (!leaving && workspace.state === 'resuming' && before === null) {
       // This page was opened while the workspace was coming back.
@@ -377,10 +380,7 @@ export class PausedScreenModel implements IDisposable {
   }
 
   /** It was away, and is back. */
-  private _onBack(
-    before: IFarewell | null,
-    report: WorkspaceResumeReport | null
-  ): void {
+  private _onBack(): void {
     const { clock, store } = this._options;
     const asked = this.askedAt;
     if (asked !== null) {
@@ -388,7 +388,14 @@ export class PausedScreenModel implements IDisposable {
     }
     this._client?.back();
     this._forget();
-    if (report && report.at !== before?.resumedAt) {
+  }
+
+  /** A report that was not there before is news; a server that has just started may write it after its first answer. */
+  private _hear(
+    before: IFarewell | null,
+    report: WorkspaceResumeReport | null
+  ): void {
+    if (before && report && report.at !== before.resumedAt) {
       this._unread = report.outcome === 'fresh';
       this._cameBack.emit(report);
     }

@@ -16,7 +16,7 @@ import type { LabServer } from './server';
  * Write a notebook with these code cells into the server's folder.
  */
 export function writeNotebook(
-  server: LabServer,
+  server: Pick<LabServer, 'notebooks'>,
   name: string,
   cells: string[],
   kernel = 'python3'

@@ -286,6 +286,20 @@ describe('PausedScreenModel', () => {
     expect(model.state).toBe('hidden');
   });
 
+  it('a report that comes after the first answer is news as well, once', async () => {
+    await pause();
+    await model.resume();
+    const reports: string[] = [];
+    model.cameBack.connect((_, value) => reports.push(value.outcome));
+    says(true, answer());
+    expect(model.state).toBe('hidden');
+    const cold = report({ outcome: 'fresh', via: null });
+    says(true, answer({ last_resume: cold }));
+    says(true, answer({ last_resume: cold }));
+    expect(model.state).toBe('fresh');
+    expect(reports).toEqual(['fresh']);
+  });
+
   it('an old report is no news', async () => {
     const old = report({ outcome: 'fresh' });
     says(true, answer({ last_resume: old }));
