@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .follow import Follower, question_text, show_question
+from .interrupt import HeldInterrupt
 from .output import Output, age, duration, losses_table, moment, size, table
 from .server import ApiCallError, CliError, Server, ServerInfo, choose_server, running_servers
 from .workspace_here import means_workspace, say_workspace
@@ -169,9 +170,10 @@ def now(options: argparse.Namespace, output: Output) -> int:
         "on_loss": options.on_loss or "refuse",
         "when_busy": options.when_busy,
     }
-    operation = _begin(server, output, "pause", body, "on_loss", told=options.on_loss is not None)
+    held = HeldInterrupt(output)
+    operation = _begin(server, held, output, "pause", body, "on_loss", told=options.on_loss is not None)
     accept = None if options.on_loss is None else options.on_loss == "accept"
-    ended = Follower(server, output, accept=accept).follow(operation)
+    ended = Follower(server, output, accept=accept, held=held).follow(operation)
     after = [row for row in server.get("state")["kernels"] if row["id"] in ended["kernels"]]
     if ended["state"] != "done":
         raise _failure(ended, after)
@@ -187,9 +189,10 @@ def _workspace_now(options: argparse.Namespace, output: Output, server: Server) 
     """The whole pod. With a snapshot this very command is in it, and goes on when the pod is back."""
     body = {"scope": "workspace", "on_loss": options.on_loss or "refuse", "when_busy": options.when_busy}
     output.say("Pausing the whole workspace (name notebooks to pause only those).")
-    operation = _begin(server, output, "pause", body, "on_loss", told=options.on_loss is not None)
+    held = HeldInterrupt(output)
+    operation = _begin(server, held, output, "pause", body, "on_loss", told=options.on_loss is not None)
     accept = None if options.on_loss is None else options.on_loss == "accept"
-    ended = Follower(server, output, accept=accept).follow(operation)
+    ended = Follower(server, output, accept=accept, held=held).follow(operation)
     if ended["state"] != "done":
         raise _failure(ended, [])
     state = server.get("state")
@@ -217,13 +220,18 @@ def _chosen(options: argparse.Namespace, rows: list[dict[str, Any]], server: Ser
 
 
 def _begin(
-    server: Server, output: Output, call: str, body: dict[str, Any], consent: str, *, told: bool
+    server: Server, held: HeldInterrupt, output: Output, call: str, body: dict[str, Any], consent: str, *, told: bool
 ) -> dict[str, Any]:
-    """Start an operation, or join the one of the same kind that runs already. Asks once when consent is needed."""
+    """Start an operation, or join the one of the same kind that runs already. Asks once when consent is needed.
+
+    Ctrl-C is held from here until the follower knows the operation.
+    """
+    held.hold()
     try:
         operation: dict[str, Any] = server.post(call, body=body)["operation"]
         return operation
     except ApiCallError as error:
+        held.release()
         if error.code == "operation_in_progress" and error.body.get("operation"):
             running: dict[str, Any] = server.get("operations", error.body["operation"])
             if running["kind"] == call:
@@ -234,7 +242,7 @@ def _begin(
         show_question(output, error.body)
         if not output.ask(question_text(error.code)):
             raise CliError(error.code, "Nothing was changed.", exit_code=3, body=error.body) from None
-        return _begin(server, output, call, {**body, consent: "accept"}, consent, told=True)
+        return _begin(server, held, output, call, {**body, consent: "accept"}, consent, told=True)
 
 
 def _failure(operation: dict[str, Any], rows: list[dict[str, Any]]) -> CliError:
@@ -305,9 +313,10 @@ def resume(options: argparse.Namespace, output: Output) -> int:
     body = _what_to_resume(options, rows, server)
     if options.on_difference is not None:
         body["on_difference"] = options.on_difference
-    operation = _begin(server, output, "resume", body, "on_difference", told=options.on_difference is not None)
+    held = HeldInterrupt(output)
+    operation = _begin(server, held, output, "resume", body, "on_difference", told=options.on_difference is not None)
     accept = None if options.on_difference is None else options.on_difference == "accept"
-    ended = Follower(server, output, accept=accept).follow(operation)
+    ended = Follower(server, output, accept=accept, held=held).follow(operation)
     after = [row for row in server.get("state")["kernels"] if row["id"] in ended["kernels"]]
     if ended["state"] != "done":
         raise _failure(ended, after)

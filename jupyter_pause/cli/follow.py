@@ -13,6 +13,8 @@ from .server import ApiCallError, CliError, NoServerError, Server
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .interrupt import HeldInterrupt
+
 #: Seconds between two looks.
 INTERVAL = 0.2
 #: Looks that may fail in a row before the server counts as gone.
@@ -31,10 +33,14 @@ PHASES = {
 
 
 class Follower:
-    """Waits for one operation. `accept`: what the person said in advance about losses or differences."""
+    """Waits for one operation.
 
-    def __init__(self, server: Server, output: Output, *, accept: bool | None) -> None:
+    `accept`: what the person said in advance about losses or differences. `held`: a Ctrl-C from before it had begun.
+    """
+
+    def __init__(self, server: Server, output: Output, *, accept: bool | None, held: HeldInterrupt) -> None:
         self._server = server
+        self._held = held
         self._output = output
         self._accept = accept
         self._interrupted = False
@@ -44,6 +50,7 @@ class Follower:
         name = operation["id"]
         while True:
             try:
+                self._held.release()
                 if operation["state"] == "needs_decision":
                     operation = self._decide(operation)
                 elif operation["state"] != "running":

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from jupyter_pause.cli import COMMANDS, build_parser
 from jupyter_pause.cli import output as cli_output
+from jupyter_pause.cli.interrupt import HeldInterrupt
 from jupyter_pause.cli.server import CliError, NoServerError, ServerInfo, choose_server, running_servers
 
 from .conftest import CommandLine
@@ -182,3 +184,23 @@ def test_every_option_is_explained() -> None:
     parser = build_parser()
     for command in next(action for action in parser._actions if action.choices).choices.values():  # type: ignore[union-attr]
         assert all(action.help for action in command._actions), command.prog
+
+
+def test_ctrl_c_waits_until_the_server_has_answered_and_is_not_forgotten(capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    held = HeldInterrupt(cli_output.Output(as_json=False))
+    held.hold()
+    signal.raise_signal(signal.SIGINT)
+    assert "Waiting for the server's answer" in capsys.readouterr().err
+    with pytest.raises(KeyboardInterrupt):
+        held.release()
+    assert signal.getsignal(signal.SIGINT) is before
+    held.release()
+
+    held.hold()
+    signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        held.release()
+    assert signal.getsignal(signal.SIGINT) is before
