@@ -205,6 +205,7 @@ class PauseApp(ExtensionApp):
             emit=self._emit,
             log=self.log,
             runtime_dir=Path(jupyter_runtime_dir()),
+            idle_clock_anew=self._idle_clock_anew,
         )
         self._link = KernelLink(pauser, self.log)
         self._owner.publish_launch_settings(
@@ -248,6 +249,13 @@ class PauseApp(ExtensionApp):
             ask=ask,
             log=self.log,
         )
+
+    def _idle_clock_anew(self) -> None:
+        """S10: cullers believe `GET /api/status`, and a restored server would still name the day of its pause there.
+
+        Jupyter Server counts every setting whose name ends like this one. Looking at us never comes here.
+        """
+        self._server.web_app.settings["jupyter_pause_last_activity"] = self._clock.now()
 
     # --- events -------------------------------------------------------------------------------------------------
 

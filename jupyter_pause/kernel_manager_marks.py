@@ -46,11 +46,22 @@ class ManagerMarks:
         self._set_state(_PLACEHOLDER)
         self._watch_state(True)
         self._answer_kernel_info()
+        self.never_cull()
+
+    def never_cull(self) -> None:
+        """Keep the idle culler away: also from a process that is about to be frozen, for days perhaps."""
         if self._kernel_spec is None and self._km.kernel_spec is not None:
             self._kernel_spec = self._km.kernel_spec
             own = copy.copy(self._kernel_spec)
             own.metadata = {**self._kernel_spec.metadata, "cull_idle_timeout": NEVER_CULL}
             self._km._kernel_spec = own
+
+    def cull_as_ever(self) -> None:
+        """The idle clock starts anew: the time without a process, or in a snapshot, was no idle time (S10)."""
+        if self._kernel_spec is not None:
+            self._km._kernel_spec, self._kernel_spec = self._kernel_spec, None
+        if hasattr(self._km, "last_activity"):
+            self._km.last_activity = SYSTEM_CLOCK.now()
 
     def expect_answer(self) -> None:
         """There is a process that loads: still "busy", but what the kernel says itself counts now."""
@@ -63,13 +74,10 @@ class ManagerMarks:
         if self._watching or getattr(self._km, "execution_state", None) is _PLACEHOLDER:
             self._watch_state(False)
             self._set_state(state)
-        if self._kernel_spec is not None:
-            self._km._kernel_spec, self._kernel_spec = self._kernel_spec, None
+        self.cull_as_ever()
         if self._info is not None and getattr(self._km, "_kernel_info_future", None) is self._info:
             del self._km._kernel_info_future  # it said nothing: the next connection asks the kernel
         self._info = None
-        if hasattr(self._km, "last_activity"):
-            self._km.last_activity = SYSTEM_CLOCK.now()  # else the culler counts the pause as idle time
 
     def _set_state(self, state: str) -> None:
         if hasattr(self._km, "execution_state"):

@@ -121,7 +121,9 @@ class Pauser:
         emit: Callable[[str, dict[str, Any]], None],
         log: Any,
         runtime_dir: Path,
+        idle_clock_anew: Callable[[], None] = lambda: None,
     ) -> None:
+        """`idle_clock_anew` is called when something came back: from then on the server counts as used (S10)."""
         self.kernel_manager = kernel_manager
         self.session_manager = session_manager
         self.store = store
@@ -134,6 +136,7 @@ class Pauser:
         self.log = log
         self._emit = emit
         self._runtime_dir = runtime_dir
+        self.idle_clock_anew = idle_clock_anew
         self._revision = 0
         self._started = clock.now()
         self._entries: dict[str, KernelEntry] = {}
@@ -714,6 +717,7 @@ class Pauser:
         report.ports_changed = bool(getattr(self.provisioner(kernel_id), "ports_changed", False))
         entry.last_resume = self._last_resume = report
         operation.model.checkpoint, operation.model.outcome = checkpoint_id, report.outcome
+        self.idle_clock_anew()
         self.journal.record(
             "resumed",
             kernel_id=kernel_id,

@@ -18,6 +18,7 @@ from jupyter_pause.errors import PauseError
 from jupyter_pause.inventory.gpu import gpu_items
 from jupyter_pause.kernel.interpreter import LIVE_ENV, matches
 from jupyter_pause.kernel_channel import control_request
+from jupyter_pause.kernel_manager_marks import ManagerMarks
 from jupyter_pause.pausing import PauseOptions
 from jupyter_pause.states import (
     AGGREGATION_ORDER,
@@ -111,6 +112,8 @@ class WorkspacePauser:
         #: A pause was asked for and this process is on its way out.
         self._going = False
         self._seen: OwnerView | None = None
+        #: Kernels that the idle culler must not end when they wake up, days older by the clock.
+        self._not_culled: dict[str, ManagerMarks] = {}
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -308,10 +311,20 @@ class WorkspacePauser:
                 self.pauser.back_to_work(kernel_id, code)
         self.pauser.announce()
 
+    def keep_from_culler(self, kernels: list[str]) -> None:
+        """Jupyter's own culler may be the first to run after a thaw: it would count the pause as idle time (S10)."""
+        for kernel_id in kernels:
+            if kernel_id in self.pauser.kernel_manager and not self.pauser.is_paused(kernel_id):
+                marks = ManagerMarks(self.pauser.kernel_manager.get_kernel(kernel_id))
+                self._not_culled.setdefault(kernel_id, marks).never_cull()
+
     async def unhold(self, kernels: list[str]) -> None:
-        """Cells run again in all kernels that were kept from running them."""
+        """Cells run again in all kernels that were kept from running them, and their idle clocks start anew."""
 
         async def let_go(kernel_id: str) -> None:
+            marks = self._not_culled.pop(kernel_id, None)
+            if marks is not None:
+                marks.cull_as_ever()
             if kernel_id in self.pauser.kernel_manager and not self.pauser.is_paused(kernel_id):
                 kernel = self.pauser.kernel_manager.get_kernel(kernel_id)
                 await control_request(kernel, {"op": "unhold"}, self.settings.kernel_timeout)
@@ -361,6 +374,8 @@ class WorkspacePauser:
 
     def _begin_proof(self, thawed: Thawed) -> None:
         operation = self.pauser.begin_workspace("resume", "user")
+        self.pauser.idle_clock_anew()
+        self.keep_from_culler(operation.model.kernels)
         self.whereabouts = self.identity.look()
         self._gaps.restart()
         self._operation = operation

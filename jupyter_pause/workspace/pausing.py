@@ -92,6 +92,7 @@ class WorkspacePauseRun:
             else:
                 kernels = await self._pause_kernels()
             self._operation.enter("draining")
+            self._workspace.keep_from_culler(self._operation.model.kernels)
             await self._promise(kernels, stateful)
             await self._owner.quiet()
             self._operation.raise_if_cancelled()
