@@ -19,6 +19,8 @@ class Faults:
     snapshot_fails: str = ""
     #: The process is frozen, and the PodSnapshot turns Ready only when this is off again [S27].
     snapshot_slow: bool = False
+    #: Outside connections do not lose the process: they are closed in it, which is GKE's documented word [S23].
+    outside_connections_closed: bool = False
     #: The container is killed by the kernel's out-of-memory killer while the snapshot is taken (weak spot 6).
     snapshot_out_of_memory: bool = False
     #: Restores do not happen: a new process, the same pod name (weak spot 2) [S20].

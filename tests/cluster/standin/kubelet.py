@@ -294,7 +294,8 @@ class PodWorker:
             await running.kill()
             raise CriuError("the container was killed for lack of memory")
         try:
-            await running.dump(self._node.criu, images)
+            closes = self._node.faults.outside_connections_closed
+            await running.dump(self._node.criu, images, close_connections=closes)
         except OutsideConnection:
             await running.kill()
             raise
