@@ -17,6 +17,7 @@ import {
 import {
   documentsPlugin,
   executorPlugin,
+  lastStopPlugin,
   noticePlugin,
   notificationsPlugin,
   reconnectPlugin,
@@ -49,6 +50,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   documentsPlugin,
   noticePlugin,
   notificationsPlugin,
+  lastStopPlugin,
   reconnectPlugin,
   connectionPlugin,
   outagePlugin,

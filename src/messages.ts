@@ -54,7 +54,7 @@ export function codeSentence(
     transportSentence(code, trans) ??
     requestSentence(code, trans) ??
     pauseSentence(code, params, trans) ??
-    resumeSentence(code, trans) ??
+    resumeSentence(code, params, trans) ??
     workspaceSentence(code, params, trans);
   if (sentence !== null) {
     return sentence;
@@ -217,8 +217,22 @@ function noSpaceSentence(params: Params, trans: TranslationBundle): string {
   );
 }
 
-function resumeSentence(code: string, trans: TranslationBundle): string | null {
+function resumeSentence(
+  code: string,
+  params: Params,
+  trans: TranslationBundle
+): string | null {
   switch (code) {
+    case 'kernelspec_missing':
+      return trans.__(
+        'The kernel specification "%1" of this paused session is not there any more. Install its environment again, then resume; the session and its checkpoint are kept.',
+        nameOf(params, trans)
+      );
+    case 'interpreter_missing':
+      return trans.__(
+        'The program that the kernel specification "%1" starts is not there any more. Install its environment again, then resume; the session and its checkpoint are kept.',
+        nameOf(params, trans)
+      );
     case 'not_paused':
       return trans.__('The kernel is running, so there is nothing to resume.');
     case 'session_held':
@@ -474,6 +488,10 @@ function isBody(value: unknown): value is ApiErrorBody {
     value !== null &&
     typeof (value as { code?: unknown }).code === 'string'
   );
+}
+
+function nameOf(params: Params, trans: TranslationBundle): string {
+  return typeof params.name === 'string' ? params.name : trans.__('unnamed');
 }
 
 function number(value: unknown): number | null {

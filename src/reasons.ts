@@ -18,6 +18,10 @@ export function reasonSentence(
       return trans.__(
         "lies in memory or in the container's own layer: gone once that is restarted"
       );
+    case 'environment_on_container_disk':
+      return trans.__(
+        'gone after a cold start, unless the image has it; kept in a pod snapshot'
+      );
     case 'network_storage':
       return trans.__(
         'lies on another machine: stays there, whatever happens to the kernel'

@@ -142,6 +142,11 @@ function checkSentence(
       return trans.__(
         'The home folder or the checkpoint folder is not on a volume: after a cold start its files are gone. Save what you need elsewhere.'
       );
+    case 'environment_on_container_disk':
+      return trans.__(
+        "The environment of these kernels is on the container's own disk: %1. A snapshot keeps it; after a cold start it is gone unless the image has it.",
+        names(params.names) ?? trans.__('unnamed')
+      );
     case 'exec_processes':
       return trans.__(
         'Programs that were started with "kubectl exec" are not part of the snapshot and will be gone: %1.',

@@ -52,6 +52,12 @@ export type MissedOutput = Schemas['MissedOutput'];
 /** A kernel, or a paused session without one. */
 export type KernelRow = Schemas['KernelRow'];
 
+/** What a stop of the server kept. */
+export type StopReport = Schemas['StopReport'];
+
+/** What became of one kernel then. */
+export type StoppedKernel = Schemas['StoppedKernel'];
+
 /** The answer of `GET state`. */
 export type ServerState = Schemas['ServerState'];
 

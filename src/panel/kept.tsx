@@ -90,8 +90,8 @@ function PausedRow(props: {
           <span>{name}</span>
         )}
         <span className="jp-Pause-detail">
-          {held
-            ? codeSentence('session_held', {}, trans)
+          {row.reason && (held || row.reason.code === 'kernelspec_missing')
+            ? codeSentence(row.reason.code, row.reason.params, trans)
             : trans.__('since %1', formatTime(row.since, locale))}
         </span>
       </div>

@@ -15,6 +15,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { DocumentSaver } from '../documents';
 import { PauseCellExecutor } from '../executor';
 import { NotebookNotice } from '../notice';
+import { LastStopNotifier } from '../lastStop';
 import { OperationNotifier } from '../notifications';
 import { Reconnector } from '../reconnect';
 import { PausedSessions } from '../running';
@@ -170,6 +171,29 @@ export const notificationsPlugin: JupyterFrontEndPlugin<void> = {
           operation.kernels.some(
             kernel => widgetsOf(app.shell, kernel).length > 0
           ))
+    });
+    window.addEventListener('unload', () => notifier.dispose());
+  }
+};
+
+/**
+ * Tells once what a stop of the server could not save.
+ */
+export const lastStopPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'jupyter-pause:last-stop',
+  description: 'Tells once what a stop of the server could not save.',
+  autoStart: true,
+  requires: [IPauseManager],
+  optional: [ITranslator],
+  activate: (
+    _: JupyterFrontEnd,
+    manager: IPauseManager,
+    translator: ITranslator | null
+  ): void => {
+    const notifier = new LastStopNotifier({
+      manager,
+      storage: window.localStorage,
+      trans: (translator ?? nullTranslator).load(TRANSLATION_DOMAIN)
     });
     window.addEventListener('unload', () => notifier.dispose());
   }
