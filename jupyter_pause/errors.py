@@ -54,6 +54,16 @@ SENTENCES: dict[str, tuple[int, str]] = {
     "incomplete": (409, "The checkpoint is not complete, so nothing of it was loaded. Use an older checkpoint."),
     "unsupported_format": (409, "The checkpoint was written by a newer version. Upgrade jupyter-pause to resume it."),
     "checkpoint_missing": (409, "The checkpoint of this paused kernel is gone. Restart the kernel for a fresh start."),
+    "kernelspec_missing": (
+        409,
+        "The kernel specification {name} of this paused session is not there any more. Install its environment again, "
+        "then resume; the session and its checkpoint are kept.",
+    ),
+    "interpreter_missing": (
+        409,
+        "The program that the kernel specification {name} starts is not there any more. Install its environment again, "
+        "then resume; the session and its checkpoint are kept.",
+    ),
     "capture_failed": (500, "The state could not be saved; the kernel goes on as before. {detail}"),
     "capture_stalled": (500, "Saving made no progress for {seconds} seconds; the kernel goes on as before."),
     "kernel_not_answering": (500, "The kernel did not answer for {seconds} seconds; nothing was changed."),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -257,10 +258,17 @@ class Pauser:
                     since=record.since,
                     checkpoint=await self._summary(record.checkpoint),
                     pausable=False,
-                    reason=Reason(code="session_held"),
+                    reason=self._why_absent(record.kernel_id),
                 )
             )
         return rows
+
+    def _why_absent(self, kernel_id: str) -> Reason:
+        name = self.owner.without_specification.get(kernel_id)
+        if name is None:
+            return Reason(code="session_held")
+        error = PauseError("kernelspec_missing", name=name)
+        return Reason(code=error.code, message=error.sentence, params=error.params)
 
     def _blocked_by(self, rows: list[KernelRow]) -> list[Reason]:
         if not rows:
@@ -702,11 +710,14 @@ class Pauser:
     async def _require_same_environment(
         self, kernel_id: str, manifest: CheckpointManifest, request: ResumeRequest
     ) -> None:
+        argv = self.provisioner(kernel_id).interpreter_argv
+        if os.path.isabs(argv[0]) and await asyncio.to_thread(shutil.which, argv[0]) is None:
+            name = self.kernel_manager.get_kernel(kernel_id).kernel_name
+            raise PauseError("interpreter_missing", name=name)
         if request.on_difference == "accept":
             return
         from .checkpoint.compare import differences_with_interpreter
 
-        argv = self.provisioner(kernel_id).interpreter_argv
         differences = await differences_with_interpreter(manifest, argv)
         if differences:
             raise PauseError("environment_differs", differences=differences)

@@ -13,7 +13,7 @@ from jupyter_pause.bounded import bounded
 from jupyter_pause.clock import SYSTEM_CLOCK
 from jupyter_pause.states import Estimate, Inventory, InventoryItem
 
-from . import connections, files, gpu, memory
+from . import connections, environments, files, gpu, memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,7 +133,9 @@ async def _files(
         mounts = files.read_mounts()
         opened = files.open_file_items(_open_paths(reply, facts), _holders(reply), mounts)
         documents = [files.document_item(root_dir, notebook_path, mounts)] if notebook_path else []
-        return [*files.place_items(places, mounts), *opened], documents, files.checkpoint_place(checkpoint_dir)
+        prefix = reply.get("prefix")
+        own = [environments.environment_item(Path(prefix), mounts)] if isinstance(prefix, str) and prefix else []
+        return [*files.place_items(places, mounts), *own, *opened], documents, files.checkpoint_place(checkpoint_dir)
 
     blocked = [
         InventoryItem(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 REASONS: dict[str, str] = {
     "temporary_storage": "lies in memory or in the container's own layer: gone once that is restarted",
+    "environment_on_container_disk": "gone after a cold start, unless the image has it; kept in a pod snapshot",
     "network_storage": "lies on another machine: stays there, whatever happens to the kernel",
     "object_storage": "lies in a bucket: its content stays there; open files on it are not promised to go on",
     "storage_unknown": "what kind of storage this is cannot be told on this system",

@@ -83,6 +83,7 @@ class Inventory:
         answer = dict(scan)
         answer["age"] = round(time.monotonic() - answer.pop("_monotonic"), 3)
         answer["busy"] = self._busy()
+        answer["prefix"] = sys.prefix
         for name in ("threads", "tasks", "processes", "connections"):
             answer[name] = getattr(self._background, name)()
         shell = self._agent.shell

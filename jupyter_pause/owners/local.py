@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import psutil
+from jupyter_client.kernelspec import NoSuchKernel
 from jupyter_core.utils import ensure_async
 from jupyter_server.gateway.managers import GatewayMappingKernelManager
 
+from jupyter_pause.errors import PauseError
 from jupyter_pause.kernel_channel import CONTROL
 from jupyter_pause.launch import Adoption, KernelEvent, LaunchSettings, launch_settings, set_launch_settings
 from jupyter_pause.owners.base import Adopted
@@ -76,6 +78,8 @@ class LocalOwner:
         """
         self.root_dir = os.path.realpath(os.path.expanduser(root_dir))
         self.stopping = False
+        #: Sessions on disk that could not be taken over because this kernel specification is not there (S37).
+        self.without_specification: dict[str, str] = {}
         self._km = kernel_manager
         self._sm = session_manager
         self._clock = clock
@@ -397,6 +401,9 @@ class LocalOwner:
         for kernel_id in await asyncio.to_thread(self._files.kernel_ids):
             try:
                 one = await self.adopt(kernel_id, strays)
+            except PauseError as error:
+                self._log.warning("jupyter-pause: a session could not be taken over: %s", error.sentence)
+                continue
             except Exception:
                 self._log.exception("jupyter-pause: a session could not be taken over; it stays on disk")
                 continue
@@ -407,6 +414,7 @@ class LocalOwner:
     async def adopt(self, kernel_id: str, strays: dict[str, int] | None = None) -> Adopted | None:
         """Take over one session; None when there is nothing to take over, or another server holds it.
 
+        Raises PauseError `kernelspec_missing`; the session stays on disk, is listed, and can be tried again.
         `strays` are the kernels of this user that live now (kernel id to pid), where somebody looked already.
         """
         self._undecided.discard(kernel_id)
@@ -424,7 +432,9 @@ class LocalOwner:
                 await asyncio.to_thread(self._files.delete, kernel_id)
                 self._log.warning("jupyter-pause: a kernel ended with its server and had no checkpoint")
                 return None
-            return replace(await self._start(decided), server_seen=server_seen)
+            adopted = replace(await self._start_or_list(decided), server_seen=server_seen)
+            self.without_specification.pop(kernel_id, None)
+            return adopted
         except BaseException:
             await asyncio.to_thread(self._leases.release, kernel_id)
             raise
@@ -463,6 +473,18 @@ class LocalOwner:
         processes.kill()
         psutil.wait_procs(processes.members, _KILL)
 
+    async def _start_or_list(self, record: SessionRecord) -> Adopted:
+        """What cannot be started for want of its environment stays listed as what it is: paused, with a checkpoint.
+
+        After a snapshot that was not restored the record on disk still says that the kernel runs.
+        """
+        try:
+            return await self._start(record)
+        except PauseError:
+            if record.pid is None:
+                await asyncio.to_thread(self._files.write, record)
+            raise
+
     async def _start(self, record: SessionRecord) -> Adopted:
         """Give the session back its kernel id, session id and notebook, without launching anything."""
         kernel_id = record.kernel_id
@@ -483,8 +505,12 @@ class LocalOwner:
         return Adopted(kernel_id, state == "running", record.checkpoint, record.since, record)
 
     async def _start_kernel(self, record: SessionRecord, adoption: Adoption) -> None:
-        """Raises what Jupyter raises (NoSuchKernel), and RuntimeError if another provisioner would start a process."""
-        spec = await ensure_async(self._km.kernel_spec_manager.get_kernel_spec(record.kernel_name))
+        """Raises PauseError `kernelspec_missing`, and RuntimeError if another provisioner would start a process."""
+        try:
+            spec = await ensure_async(self._km.kernel_spec_manager.get_kernel_spec(record.kernel_name))
+        except NoSuchKernel:
+            self.without_specification[record.kernel_id] = record.kernel_name
+            raise PauseError("kernelspec_missing", name=record.kernel_name) from None
         settings = launch_settings()
         if settings is None or not uses_pause_provisioner(spec, self._km):
             raise RuntimeError("this kernel would be started by another provisioner")

@@ -14,11 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from jupyter_pause.bounded import bounded
 from jupyter_pause.errors import PauseError
+from jupyter_pause.inventory import environments
+from jupyter_pause.inventory.files import read_mounts
 from jupyter_pause.inventory.gpu import gpu_items
 from jupyter_pause.kernel.interpreter import LIVE_ENV, matches
 from jupyter_pause.kernel_channel import control_request
 from jupyter_pause.kernel_manager_marks import ManagerMarks
+from jupyter_pause.owners.base import Check
 from jupyter_pause.pausing import PauseOptions
 from jupyter_pause.states import (
     AGGREGATION_ORDER,
@@ -44,12 +48,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from jupyter_pause.operations import RunningOperation
-    from jupyter_pause.owners.base import Check, OwnerView, WorkspaceOwner
+    from jupyter_pause.owners.base import OwnerView, WorkspaceOwner
     from jupyter_pause.pauser import Pauser
     from jupyter_pause.states import Outcome, PauseRequest, ServerState, WorkspaceResumeReport
 
 #: Seconds after which checks that stood in the way are made again when somebody looks.
 CHECK_AGAIN = 60.0
+#: Seconds that looking where environments lie may take; a dead network mount may block for ever.
+ENVIRONMENT_LIMIT = 5.0
 #: Seconds between two calls of `tick`.
 TICK = 2.0
 #: Seconds and tries in which a pause that others asked for waits for an operation that is under way.
@@ -112,6 +118,7 @@ class WorkspacePauser:
         #: A pause was asked for and this process is on its way out.
         self._going = False
         self._seen: OwnerView | None = None
+        self._specifications: dict[str, list[str]] = {}
         #: Kernels that the idle culler must not end when they wake up, days older by the clock.
         self._not_culled: dict[str, ManagerMarks] = {}
 
@@ -213,10 +220,36 @@ class WorkspacePauser:
 
     async def refresh_checks(self) -> list[Check]:
         """Look again at what stands in the way."""
-        self._checks = list(await self.owner.checks())
+        self._checks = [*await self.owner.checks(), *await self._environment_checks()]
         self._checked = self.pauser.clock.now()
         self.pauser.announce()
         return self._checks
+
+    def _interpreters(self) -> dict[str, list[str]]:
+        """What starts the kernels that there are, by the name of their specification."""
+        manager = self.pauser.kernel_manager
+        kernels = [manager.get_kernel(kernel_id) for kernel_id in manager.list_kernel_ids()]
+        return {kernel.kernel_name: list(kernel.kernel_spec.argv) for kernel in kernels if kernel.kernel_spec}
+
+    async def _environment_checks(self) -> list[Check]:
+        """S37: environments that a cold start would not have."""
+        self._specifications = self._interpreters()
+        argv_of = self._specifications
+        try:
+            names = await bounded(
+                lambda: environments.names_to_warn_of(argv_of, read_mounts()), ENVIRONMENT_LIMIT, "environments"
+            )
+        except (TimeoutError, OSError):
+            return []  # nothing is known of them, so nothing is said
+        return [Check(environments.REASON, "warns", {"names": names})] if names else []
+
+    async def _note_new_environments(self) -> None:
+        """A kernel of another specification was started since the checks were made."""
+        if self._checked is None or self._interpreters() == self._specifications:
+            return
+        others = [check for check in self._checks if check.code != environments.REASON]
+        self._checks = [*others, *await self._environment_checks()]
+        self.pauser.announce()
 
     def _check_again_when_blocked(self) -> None:
         """Rights are granted without a sign: whoever looks at a blocked button makes us look again, not too often."""
@@ -503,6 +536,7 @@ class WorkspacePauser:
         """Same files, new processes: said in that word, and the checkpoints are offered (or applied, if set)."""
         kept = {entry.id for entry in await asyncio.to_thread(self.pauser.store.entries) if entry.damaged is None}
         report = cold_report(intent, self.pauser.clock.now(), kept)
+        report.warnings += self._without_specification(intent)
         self._last_resume, self._outcome = report, "fresh"
         self.pauser.journal.record(
             "workspace",
@@ -515,6 +549,16 @@ class WorkspacePauser:
         self.pauser.announce()
         if self.settings.apply_checkpoints == "always":
             self.pauser.background(self._apply_checkpoints(intent, report))
+
+    def _without_specification(self, intent: Intent) -> list[Reason]:
+        """S37: kernels of the promise that nothing can start any more."""
+        promised = {promise.kernel_id for promise in intent.kernels}
+        lacking = self.pauser.owner.without_specification
+        errors = [
+            PauseError("kernelspec_missing", name=name)
+            for name in sorted({name for kernel_id, name in lacking.items() if kernel_id in promised})
+        ]
+        return [Reason(code=error.code, message=error.sentence, params=error.params) for error in errors]
 
     async def _apply_checkpoints(self, intent: Intent, report: WorkspaceResumeReport) -> None:
         """Setting `apply_checkpoints: always`. What cannot be resumed as it is stays paused and says why."""
@@ -566,6 +610,7 @@ class WorkspacePauser:
         if self._ready_since is not None and self.pauser.any_used():
             self._ready_since = None
             self.pauser.announce()
+        await self._note_new_environments()
         gap = self._gaps.look(TICK)
         if self._operation is None and not self.stopping.is_set():
             await self._look_for_a_thaw(gap)

@@ -24,6 +24,8 @@ SENTENCES = {
     "vram_headroom": "GPU memory is copied through the pod's memory: {needed} bytes are needed, {free} are free.",
     "vram_unknown": "How much GPU memory is in use cannot be read; a snapshot needs as much free memory in the pod.",
     "home_not_on_volume": "The home folder or the checkpoint folder is not on a volume: after a cold start it is gone.",
+    "environment_on_container_disk": "The environment of {names} is on the container's own disk: kept in a snapshot, "
+    "gone after a cold start unless the image has it.",
     "exec_processes": "{count} program(s) started with kubectl exec are not part of a snapshot and will be gone.",
     "no_snapshot": "A pause here makes no snapshot: files and kernel checkpoints are kept, memory is not.",
     "hub_scope_missing": "This server's token may not stop it: an administrator adds {scope} to {setting}.",
@@ -51,8 +53,9 @@ SENTENCES = {
 def reason(code: str, params: Mapping[str, Any] | None = None) -> Reason:
     """A reason with its sentence, if there is one here."""
     values = dict(params or {})
+    words = {name: ", ".join(map(str, value)) if isinstance(value, list) else value for name, value in values.items()}
     try:
-        message = SENTENCES.get(code, "").format(**{"why": "no reason given", **values})
+        message = SENTENCES.get(code, "").format(**{"why": "no reason given", **words})
     except (KeyError, IndexError):
         message = ""
     return Reason(code=code, message=message, params=values)

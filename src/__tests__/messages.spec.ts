@@ -62,6 +62,25 @@ describe('codeSentence', () => {
     expect(sentence).toMatch(/[.]$/);
   });
 
+  it.each(['kernelspec_missing', 'interpreter_missing'])(
+    'S37: names the kernel specification and what to do (%s)',
+    code => {
+      const sentence = codeSentence(code, { name: 'mine' }, trans);
+      expect(sentence).toContain('"mine"');
+      expect(sentence).toContain('Install its environment again, then resume');
+    }
+  );
+
+  it('S37: names the environments that a cold start would not have', () => {
+    const sentence = codeSentence(
+      'environment_on_container_disk',
+      { names: ['mine', 'other'] },
+      trans
+    );
+    expect(sentence).toContain('mine, other');
+    expect(sentence).toContain('cold start');
+  });
+
   it('shows an unknown code as it is', () => {
     expect(codeSentence('brand_new', {}, trans)).toContain('"brand_new"');
   });

@@ -147,6 +147,8 @@ function useName(use: string, trans: TranslationBundle): string {
       return trans.__('home folder');
     case 'checkpoint folder':
       return trans.__('checkpoint folder');
+    case 'environment':
+      return trans.__('environment of the kernel');
     default:
       return use;
   }
