@@ -63,5 +63,6 @@ async def bounded(work: Callable[[], Answer], limit: float, name: str = "call") 
     arrived = asyncio.Event()
     call = _Call(work)
     call.start(name, lambda: loop.call_soon_threadsafe(arrived.set))
-    await asyncio.wait_for(arrived.wait(), limit)
+    async with asyncio.timeout(limit):
+        await arrived.wait()
     return call.result()

@@ -50,7 +50,8 @@ class DocumentSaver:
         try:
             self._emit({"request": request, "kernels": kernels, "timeout": timeout})
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(pending.complete.wait(), timeout)
+                async with asyncio.timeout(timeout):
+                    await pending.complete.wait()
         finally:
             del self._pending[request]
         unsaved = sorted({path for docs in pending.answers.values() for path, saved in docs.items() if not saved})

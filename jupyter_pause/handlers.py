@@ -73,7 +73,8 @@ class PauseHandler(ExtensionHandlerMixin, APIHandler):
         """Before an earlier server's sessions are taken over no answer would be the truth: wait like `gate.py`."""
         if not self.pauser.taken_over.is_set():
             try:
-                await asyncio.wait_for(self.pauser.taken_over.wait(), LONGEST_HOLD)
+                async with asyncio.timeout(LONGEST_HOLD):
+                    await self.pauser.taken_over.wait()
             except TimeoutError:
                 raise web.HTTPError(503, "The server is still starting; try again.") from None
 

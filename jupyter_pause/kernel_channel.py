@@ -53,7 +53,8 @@ async def control_request(kernel_manager: Any, content: dict[str, Any], timeout:
     try:
         stream.on_recv(on_message)
         session.send(stream, message)
-        return await asyncio.wait_for(reply, timeout)
+        async with asyncio.timeout(timeout):
+            return await reply
     except TimeoutError:
         return None
     finally:

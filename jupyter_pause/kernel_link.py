@@ -80,7 +80,8 @@ class KernelLink:
         try:
             if not _same_user(writer):
                 return
-            line = await asyncio.wait_for(reader.readline(), timeout=10)
+            async with asyncio.timeout(10):
+                line = await reader.readline()
             reply = await self._answer(line)
             writer.write(json.dumps(reply).encode() + b"\n")
             await writer.drain()

@@ -64,7 +64,9 @@ class Target:
     async def changed(self, seconds: float) -> None:
         """Returns at the next change, at the latest after `seconds`."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._change.wait(), seconds)
+            # Not `wait_for`: before Python 3.12 it loses a Ctrl-C that comes together with the change.
+            async with asyncio.timeout(seconds):
+                await self._change.wait()
         self._change.clear()
 
     def view(self) -> OwnerView:

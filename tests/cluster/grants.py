@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from tests.waiting import until
+
 if TYPE_CHECKING:
     from jupyter_pause.cluster.access import Right
 
@@ -14,7 +16,11 @@ if TYPE_CHECKING:
 
 
 def grant(server: ApiServer, namespace: str, account: str, rights: Iterable[Right]) -> None:
-    """Give a service account exactly these rights in its namespace, instead of what `grant` gave it before."""
+    """Give a service account exactly these rights in its namespace, instead of what `grant` gave it before.
+
+    Returns when they hold: the API server's authorizer learns of a Role a moment after it was written.
+    """
+    rights = list(rights)
     rules = [
         {
             "apiGroups": [right.resource.group],
@@ -38,3 +44,25 @@ def grant(server: ApiServer, namespace: str, account: str, rights: Iterable[Righ
             },
         ]
     )
+    for right in rights:
+        until(lambda right=right: _may(server, namespace, account, right), f"{account} may {right.verb}")
+
+
+def _may(server: ApiServer, namespace: str, account: str, right: Right) -> bool:
+    resource = right.resource
+    attributes = {
+        "verb": right.verb,
+        "group": resource.group,
+        "resource": resource.plural,
+        "subresource": right.subresource,
+        "namespace": namespace,
+        **({"name": right.name} if right.name else {}),
+    }
+    user = f"system:serviceaccount:{namespace}:{account}"
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
+    }
+    return bool(server.as_admin.create(review)["status"]["allowed"])
