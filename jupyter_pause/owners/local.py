@@ -355,7 +355,9 @@ class LocalOwner:
                 self._log.exception("jupyter-pause: session records could not be brought up to date")
             self._wake.clear()
             try:
-                await asyncio.wait_for(self._wake.wait(), SYNC)
+                # Not `wait_for`: before Python 3.12 it can lose the cancellation by which `stop` ends this.
+                async with asyncio.timeout(SYNC):
+                    await self._wake.wait()
                 await asyncio.sleep(SYNC / 10)  # the session row is written right after its kernel was started
             except TimeoutError:
                 continue
@@ -481,6 +483,7 @@ class LocalOwner:
         try:
             return await self._start(record)
         except PauseError:
+            self.without_specification[record.kernel_id] = record.kernel_name
             if record.pid is None:
                 await asyncio.to_thread(self._files.write, record)
             raise
@@ -509,7 +512,6 @@ class LocalOwner:
         try:
             spec = await ensure_async(self._km.kernel_spec_manager.get_kernel_spec(record.kernel_name))
         except NoSuchKernel:
-            self.without_specification[record.kernel_id] = record.kernel_name
             raise PauseError("kernelspec_missing", name=record.kernel_name) from None
         settings = launch_settings()
         if settings is None or not uses_pause_provisioner(spec, self._km):

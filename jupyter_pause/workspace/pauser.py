@@ -226,10 +226,12 @@ class WorkspacePauser:
         return self._checks
 
     def _interpreters(self) -> dict[str, list[str]]:
-        """What starts the kernels that there are, by the name of their specification."""
+        """What starts the Python kernels that there are, by the name of their specification."""
         manager = self.pauser.kernel_manager
         kernels = [manager.get_kernel(kernel_id) for kernel_id in manager.list_kernel_ids()]
-        return {kernel.kernel_name: list(kernel.kernel_spec.argv) for kernel in kernels if kernel.kernel_spec}
+        # The provisioner's: a specification that says just "python" means the server's own.
+        found = {kernel.kernel_name: getattr(kernel.provisioner, "interpreter_argv", []) for kernel in kernels}
+        return {name: list(argv) for name, argv in found.items() if argv}
 
     async def _environment_checks(self) -> list[Check]:
         """S37: environments that a cold start would not have."""
