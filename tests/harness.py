@@ -23,7 +23,7 @@ from jupyter_client import BlockingKernelClient
 
 from tests.waiting import LIMIT, until
 
-__all__ = ["LIMIT", "TOKEN", "HttpError", "ServerProcess", "free_port", "until"]
+__all__ = ["LIMIT", "TOKEN", "HttpError", "ServerProcess", "free_port", "take_ctrl_c", "until"]
 
 TOKEN = "test-token"
 
@@ -34,6 +34,11 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def take_ctrl_c() -> None:
+    """For `preexec_fn`: Ctrl-C works, also where the tests were started with `&` by a shell without job control."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class HttpError(Exception):
@@ -108,6 +113,7 @@ class ServerProcess:
             stdin=self.input,
             stdout=log if self.output is None else self.output,
             stderr=log if self.output is None else self.output,
+            preexec_fn=take_ctrl_c,
         )
         log.close()
         until(self._answers, "the server answers")

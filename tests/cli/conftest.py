@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import LIMIT, ServerProcess
+from tests.harness import LIMIT, ServerProcess, take_ctrl_c
 
 
 @dataclass
@@ -69,6 +69,7 @@ class CommandLine:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=take_ctrl_c,
         )
 
 

@@ -20,6 +20,8 @@ import httpx
 import pytest
 import yaml
 
+from tests.harness import take_ctrl_c
+
 from .apiserver import ApiServer
 from .standin.cluster import StandIn
 from .standin.faults import Faults
@@ -69,6 +71,7 @@ class CommandLine:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=take_ctrl_c,
         )
 
     def __call__(self, *words: str) -> Done:
