@@ -85,8 +85,9 @@ class PauseApp(ExtensionApp):
 
     skip_env = List(
         Unicode(),
-        ["*TOKEN*", "*SECRET*", "*PASSW*", "*_KEY", "*CREDENTIAL*"],
-        help="Environment variables whose names match one of these patterns are never stored; they are listed as such.",
+        ["*TOKEN*", "*SECRET*", "*PASSW*", "*_PWD", "*KEY", "*_KEY_*", "*CREDENTIAL*", "*_PAT", "*_AUTH"],
+        help="""Environment variables whose names match one of these patterns are never stored; they are listed as such.
+        Nor is one whose value is an address with a password in it.""",
     ).tag(config=True)
 
     save_timeout = Float(

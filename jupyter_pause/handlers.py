@@ -241,7 +241,8 @@ class CheckpointsHandler(PauseHandler):
     async def get(self) -> None:
         """All of them, newest first; one that cannot be read is listed as damaged."""
         entries = await asyncio.to_thread(self.pauser.store.entries)
-        rows = [checkpoint_row(entry, in_use=self.pauser.uses(entry.id)) for entry in entries]
+        used = await self.pauser.used_checkpoints()
+        rows = [checkpoint_row(entry, in_use=entry.id in used) for entry in entries]
         self.finish(json.dumps({"checkpoints": rows}))
 
 
@@ -253,7 +254,8 @@ class CheckpointHandler(PauseHandler):
     async def get(self, checkpoint_id: str) -> None:
         """Its manifest, and whether the signature is right."""
         entry = await asyncio.to_thread(self.pauser.store.entry, checkpoint_id)
-        self.finish(json.dumps(checkpoint_row(entry, in_use=self.pauser.uses(entry.id))))
+        used = await self.pauser.used_checkpoints()
+        self.finish(json.dumps(checkpoint_row(entry, in_use=entry.id in used)))
 
     @web.authenticated
     @authorized

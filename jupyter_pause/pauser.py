@@ -676,7 +676,8 @@ class Pauser:
         assert request.checkpoint is not None
         for entry in self._entries.values():
             held = entry.checkpoint is not None and entry.checkpoint.id == request.checkpoint
-            if held and entry.state == "paused" and entry.kernel_id in self.kernel_manager:
+            # Also one that is coming back from it just now: that is refused there, instead of a second kernel here.
+            if held and entry.state in ("paused", "resuming") and entry.kernel_id in self.kernel_manager:
                 return await self._resume_kernel(entry.kernel_id, request)
         manifest = await self.verified_manifest(request.checkpoint, buffers=False)
         kernel_id = await self.owner.open_paused_session(
@@ -1005,11 +1006,18 @@ class Pauser:
             for e in self._entries.values()
         )
 
+    async def used_checkpoints(self) -> set[str]:
+        """Checkpoints that a paused session will come back from: of this server, and of others over the same folder."""
+        elsewhere = await asyncio.to_thread(self.owner.held_elsewhere)
+        mine = {e.checkpoint.id for e in self._entries.values() if e.checkpoint is not None}
+        return set(elsewhere) | {checkpoint_id for checkpoint_id in mine if self.uses(checkpoint_id)}
+
     async def delete_checkpoint(self, checkpoint_id: str, *, force: bool) -> None:
         """Delete for good; raises PauseError `checkpoint_in_use` unless forced (never during an operation)."""
-        if self.uses(checkpoint_id):
-            busy = any(
-                e.checkpoint is not None and e.checkpoint.id == checkpoint_id and e.state != "paused"
+        elsewhere = await asyncio.to_thread(self.owner.held_elsewhere)
+        if self.uses(checkpoint_id) or checkpoint_id in elsewhere:
+            busy = elsewhere.get(checkpoint_id, False) or any(
+                e.checkpoint is not None and e.checkpoint.id == checkpoint_id and e.state in ("pausing", "resuming")
                 for e in self._entries.values()
             )
             if busy or not force:

@@ -30,7 +30,9 @@ def hidden_names(shell: Any) -> set[str]:
     namespace, own = shell.user_ns, shell.user_ns_hidden
     found = {"__builtin__", "__builtins__"}
     for name, value in list(namespace.items()):
-        if name in ("__name__", "__doc__", "__package__", "__loader__", "__spec__") or (
+        if type(name) is not str:
+            found.add(name)  # no variable: `nameless_losses` tells of it
+        elif name in ("__name__", "__doc__", "__package__", "__loader__", "__spec__") or (
             (name in _OWN or _NUMBERED.match(name) or name in _UNDERS)
             and (own.get(name, _MISSING) is value or _is_displayed(shell, name, value))
         ):
@@ -39,6 +41,19 @@ def hidden_names(shell: Any) -> set[str]:
     if namespace.get("__session__", _MISSING) == os.environ.get("JPY_SESSION_NAME"):
         found.add("__session__")
     return found
+
+
+def nameless_losses(namespace: dict[Any, Any]) -> list[dict[str, Any]]:
+    """What lies in the namespace under something else than a name: ``globals()[5] = ...``. It is not saved."""
+    losses = []
+    for key, value in list(namespace.items()):
+        if type(key) is not str:
+            # The repr of a person's own key could run their code.
+            shown = repr(key) if type(key) in (int, float, bool, bytes, type(None)) else type(key).__name__
+            path = "globals()[{}]".format(shown)
+            reason = "It lies in the namespace under a key that is not a name."
+            losses.append({"name": path, "path": path, "type": type(value).__name__, "reason": reason, "cell": None})
+    return losses
 
 
 def _is_displayed(shell: Any, name: str, value: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import re
 import sys
 from functools import partial
 from typing import Any, Callable, Sequence
@@ -18,7 +19,9 @@ from . import history
 from .cells import cell_naming
 
 #: Names that look like credentials, when the server gives no list of its own.
-DEFAULT_SKIP_ENV = ("*TOKEN*", "*SECRET*", "*PASSW*", "*_KEY", "*CREDENTIAL*")
+DEFAULT_SKIP_ENV = ("*TOKEN*", "*SECRET*", "*PASSW*", "*_PWD", "*KEY", "*_KEY_*", "*CREDENTIAL*", "*_PAT", "*_AUTH")
+#: A user and a password inside an address.
+LOGIN_IN_ADDRESS = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 #: Names that the server, the hub or the kernel manager sets: always those of the live process.
 LIVE_ENV = ("JPY_*", "JUPYTERHUB_*", "JUPYTER_SERVER_*", "KERNEL_*")
 
@@ -93,7 +96,7 @@ def _env_changes(before: dict[str, str], skip: Sequence[str], past: list[Any]) -
     for name, value in now.items():
         if before.get(name) == value or matches(name, LIVE_ENV):
             continue
-        if matches(name, skip) or not (_plain(name) and _plain(value)):
+        if matches(name, skip) or LOGIN_IN_ADDRESS.search(value) or not (_plain(name) and _plain(value)):
             withheld.append({"name": name.encode("utf-8", "replace").decode(), "cell": cell_naming(name, past)})
         else:
             changed[name] = value

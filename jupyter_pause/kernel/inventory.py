@@ -92,9 +92,11 @@ class Inventory:
         return answer
 
     def background_losses(self) -> list[dict[str, Any]]:
-        """Losses that no variable stands for: a person's threads, tasks and child processes."""
+        """Losses that no variable stands for: a person's threads, tasks and child processes, values without a name."""
         shell = self._agent.shell
-        return self._background.losses(list(shell.user_ns.values()) if shell is not None else [])
+        if shell is None:
+            return []
+        return history.nameless_losses(shell.user_ns) + self._background.losses(list(shell.user_ns.values()))
 
     def _shallow(self) -> dict[str, Any]:
         """Names, types and the sizes that can be had without looking inside; fates are unknown until scanned."""

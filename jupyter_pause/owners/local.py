@@ -268,6 +268,17 @@ class LocalOwner:
         """Paused sessions of this root directory, also those that another server holds. Blocks."""
         return [r for r in self._files.all() if r.state == "paused" and self._is_mine(r)]
 
+    def held_elsewhere(self) -> dict[str, bool]:
+        """Checkpoints that paused sessions of other servers (and of other root folders) will come back from.
+
+        The value says whether a resume from it is under way now. Blocks.
+        """
+        found: dict[str, bool] = {}
+        for record in self._files.all():
+            if record.state == "paused" and record.checkpoint and record.kernel_id not in self._km:
+                found[record.checkpoint] = found.get(record.checkpoint, False) or record.resuming
+        return found
+
     def _is_mine(self, record: SessionRecord) -> bool:
         return os.path.realpath(record.root_dir) == self.root_dir
 

@@ -25,6 +25,7 @@ from jupyter_client.manager import KernelManager
 
 import jupyter_pause.kernel
 from jupyter_pause.kernel import layout, processes
+from jupyter_pause.kernel.interpreter import DEFAULT_SKIP_ENV
 from tests.waiting import LIMIT, until
 
 __all__ = ["KERNEL_FOLDER", "LIMIT", "Answer", "Door", "LiveKernel", "sleeper", "until"]
@@ -109,7 +110,7 @@ class LiveKernel:
             "secret_file": str(self.secret_file),
             "orphan_timeout": 300.0,
             "session": {"kernel_name": "python3", "path": "a.ipynb"},
-            "skip_env": ["*TOKEN*", "*SECRET*"],
+            "skip_env": list(DEFAULT_SKIP_ENV),
             **more,
         }
         self._write(self.runtime / f"jupyter-pause-{self.id}.json", json.dumps(facts).encode())
@@ -266,7 +267,7 @@ class LiveKernel:
             "path": "a.ipynb",
             "cause": "user",
             "created": "2026-01-01T00:00:00.000Z",
-            "skip_env": ["*TOKEN*", "*SECRET*"],
+            "skip_env": list(DEFAULT_SKIP_ENV),
         }
         self._write(staging / "request.json", json.dumps(request).encode())
         return staging

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_pause.app import PauseApp
+from jupyter_pause.kernel.interpreter import DEFAULT_SKIP_ENV
+
 from .livekernel import LiveKernel, until
 
 
@@ -120,6 +123,33 @@ def test_a_directory_that_is_gone_is_said(kernel: LiveKernel, tmp_path: Path) ->
     assert result["outcome"] == "partial"
     assert [loss["name"] for loss in result["losses"]] == ["current directory"]
     assert kernel.value("x") == "1"
+
+
+def test_a_value_under_a_key_that_is_no_name_is_a_named_loss(
+    kernel_of_any_python: LiveKernel,
+) -> None:
+    kernel = kernel_of_any_python
+    kernel.execute("globals()[5] = 'five'; kept = [1, 2]")
+    told = kernel.control(op="inventory", wait=60)
+    assert [loss["path"] for loss in told["losses"]] == ["globals()[5]"]
+    checkpoint = kernel.save()
+    result = kernel.resume(checkpoint)
+    assert kernel.value("kept") == "[1, 2]"
+    assert result["outcome"] == "partial" and [loss["name"] for loss in result["losses"]] == ["globals()[5]"]
+
+
+def test_names_and_values_that_hold_credentials_are_not_stored(new_kernel: Callable[..., LiveKernel]) -> None:
+    kernel = new_kernel()
+    kernel.write_kernel_file()
+    kernel.start()
+    secret = ["AWS_ACCESS_KEY_ID", "OPENAI_APIKEY", "DB_PWD", "MY_PAT", "SSH_KEY_DATA", "BASIC_AUTH"]
+    kernel.execute(f"import os\nfor name in {secret}: os.environ[name] = 'hush'")
+    kernel.execute("os.environ['DATABASE_URL'] = 'postgres://ann:hush@db.example/x'")
+    kernel.execute("os.environ['PLAIN_URL'] = 'https://example.org:8080/a@b'; os.environ['KEYBOARD'] = 'de'")
+    env = kernel.manifest(kernel.save())["interpreter"]["env"]
+    assert list(DEFAULT_SKIP_ENV) == PauseApp(checkpoint_dir=str(kernel.root)).skip_env
+    assert sorted(item["name"] for item in env["not_stored"]) == sorted([*secret, "DATABASE_URL"])
+    assert env["set"] == {"KEYBOARD": "de", "PLAIN_URL": "https://example.org:8080/a@b"}
 
 
 def test_s25_secrets_of_the_environment_are_neither_stored_nor_brought_back(
