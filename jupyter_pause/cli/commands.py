@@ -311,6 +311,7 @@ def resume(options: argparse.Namespace, output: Output) -> int:
     server = find_server(options)
     rows = server.get("state")["kernels"]
     body = _what_to_resume(options, rows, server)
+    _refuse_restarted(next((row for row in rows if row["id"] == body.get("kernel")), None))
     if options.on_difference is not None:
         body["on_difference"] = options.on_difference
     held = HeldInterrupt(output)
@@ -325,6 +326,18 @@ def resume(options: argparse.Namespace, output: Output) -> int:
     for row in after:
         _say_resumed(output, row)
     return 1 if fresh else 0
+
+
+def _refuse_restarted(row: dict[str, Any] | None) -> None:
+    """A kernel that was restarted while it was paused runs and is empty: say where its variables are."""
+    if row is None or not row.get("checkpoint") or (row.get("reason") or {}).get("code") != "restarted_while_paused":
+        return
+    checkpoint = row["checkpoint"]["id"][:8]
+    raise CliError(
+        "not_paused",
+        f"{_short(row)} was restarted while it was paused, so its kernel runs and is empty. Its variables are in "
+        f"checkpoint {checkpoint}: jupyter pause resume --checkpoint {checkpoint}",
+    )
 
 
 def _what_to_resume(options: argparse.Namespace, rows: list[dict[str, Any]], server: Server) -> dict[str, Any]:

@@ -344,3 +344,16 @@ def test_a_checkpoint_opens_as_another_notebook(server: ServerProcess, line: Com
     row = done.json["kernels"][0]
     assert row["path"] == "again.ipynb"
     assert server.run(row["id"], "", "x + 1") == "42"
+
+
+def test_after_a_restart_while_paused_the_checkpoint_is_named(server: ServerProcess, line: CommandLine) -> None:
+    kernel = server.notebook("a.ipynb")["kernel"]["id"]
+    server.run(kernel, "x = 1")
+    assert line("now").code == 0
+    server.request("POST", f"api/kernels/{kernel}/restart", {})
+    row = until(lambda: (r := server.row(kernel)) and r["state"] == "running" and r, "it is restarted")
+    refused = line("resume", "a.ipynb")
+    assert refused.code == 1
+    name = row["checkpoint"]["id"][:8]
+    assert "restarted while it was paused" in refused.err and f"resume --checkpoint {name}" in refused.err
+    assert line("resume", "--checkpoint", name).code == 0
