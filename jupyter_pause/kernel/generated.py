@@ -83,12 +83,18 @@ def make_typeddict(name: str, hints: Dict[str, Any], total: bool, module: str) -
 # --- dataclasses ---------------------------------------------------------------------------------------------------
 
 _FIELD_OPTIONS = ("default", "default_factory", "init", "repr", "hash", "compare", "metadata", "kw_only")
-_MADE_BY_DATACLASS = frozenset(
-    (
-        "__init__ __repr__ __eq__ __lt__ __le__ __gt__ __ge__ __setattr__ __delattr__ __replace__ "
-        "__getstate__ __setstate__"
-    ).split()
-)
+_MADE_BY_OPTION = {
+    "__init__": "init",
+    "__repr__": "repr",
+    "__eq__": "eq",
+    "__lt__": "order",
+    "__le__": "order",
+    "__gt__": "order",
+    "__ge__": "order",
+    "__setattr__": "frozen",
+    "__delattr__": "frozen",
+}
+_PICKLING = ("__getstate__", "__setstate__")
 
 
 def dataclass_of(cls: Any) -> Optional[Tuple[Dict[str, Any], Set[str]]]:
@@ -104,10 +110,21 @@ def dataclass_of(cls: Any) -> Optional[Tuple[Dict[str, Any], Set[str]]]:
             own[name] = _field_options(field)
     options = {name: getattr(parameters, name) for name in _parameter_names(parameters)}
     made = {"__dataclass_fields__", "__dataclass_params__", "__match_args__"}
-    made |= {name for name in _MADE_BY_DATACLASS if _was_generated(cls.__dict__.get(name))}
-    if cls.__dict__.get("__hash__", 0) is None or _was_generated(cls.__dict__.get("__hash__")):
-        made.add("__hash__")
-    return {"options": options, "fields": own}, made
+    # What an option did not ask for is not generated again: it belongs to the person or to another decorator.
+    made |= {
+        name for name, option in _MADE_BY_OPTION.items() if options.get(option) and _was_generated(vars(cls).get(name))
+    }
+    made |= {"__replace__"} if _is_of_dataclasses(vars(cls).get("__replace__")) else set()
+    made |= {"__hash__"} if _hash_was_generated(cls, options) else set()
+    pickling = [name for name in _PICKLING if _is_of_dataclasses(vars(cls).get(name))]
+    return {"options": options, "fields": own, "pickling": pickling}, made | set(pickling)
+
+
+def _hash_was_generated(cls: Any, options: Dict[str, Any]) -> bool:
+    value = cls.__dict__.get("__hash__", 0)
+    if value is None:
+        return bool(options["eq"])
+    return bool(options["unsafe_hash"] or (options["eq"] and options["frozen"])) and _was_generated(value)
 
 
 def _parameter_names(parameters: Any) -> List[str]:
@@ -132,6 +149,10 @@ def _was_generated(function: Any) -> bool:
     return function.__code__.co_filename == "<string>" or function.__module__ == "dataclasses"
 
 
+def _is_of_dataclasses(function: Any) -> bool:
+    return isinstance(function, types.FunctionType) and function.__module__ == "dataclasses"
+
+
 def apply_dataclass(cls: Any, state: Dict[str, Any]) -> None:
     """Generate again what ``@dataclass`` generated. Options that this Python does not know are left out."""
     known = set(inspect.signature(dataclasses.field).parameters)
@@ -139,13 +160,65 @@ def apply_dataclass(cls: Any, state: Dict[str, Any]) -> None:
     for name, options in state["fields"].items():
         type.__setattr__(cls, name, dataclasses.field(**{k: v for k, v in options.items() if k in known}))
     options = {k: v for k, v in state["options"].items() if k in inspect.signature(dataclasses.dataclass).parameters}
-    options.update({name: False for name in ("slots", "weakref_slot") if name in options})
+    # The class has its slots already: asking for them would make a second class.
+    of_slots = {name: options.pop(name) for name in ("slots", "weakref_slot") if name in options}
     hidden = cls.__dict__.get("__post_init__")
     dataclasses.dataclass(**options)(cls)
     if hidden is not None:
         type.__setattr__(cls, "__post_init__", hidden)
     for name, descriptor in slots.items():
         type.__setattr__(cls, name, descriptor)
+    for name in of_slots.keys() & set(_parameter_names(cls.__dataclass_params__)):
+        setattr(cls.__dataclass_params__, name, of_slots[name])
+    for name in state.get("pickling", ()):
+        type.__setattr__(cls, name, _pickling_function(name))
+
+
+def _pickling_function(name: str) -> Any:
+    """What ``dataclass`` gives a class that is frozen and has slots; without it the class cannot be copied or pickled.
+
+    It does so only together with making the slots, which is why these are put in by name. Python 3.9 has none.
+    """
+    own = {"__getstate__": _field_values, "__setstate__": _set_field_values}[name]
+    return getattr(dataclasses, "_dataclass_" + name.strip("_"), own)
+
+
+def _field_values(self: Any) -> List[Any]:
+    return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+
+def _set_field_values(self: Any, state: List[Any]) -> None:
+    for field, value in zip(dataclasses.fields(self), state):
+        object.__setattr__(self, field.name, value)
+
+
+def pickles_as_dataclass(cls: Any) -> bool:
+    """Whether instances are saved by the functions that ``dataclass`` puts into a frozen class with slots."""
+    return all(_is_of_dataclasses(getattr(cls, name, None)) for name in _PICKLING)
+
+
+def values_inside(value: Any) -> Dict[str, Any]:
+    """All that an instance holds, in slots and in its dictionary, read past its own rules and without calling them."""
+    found = {}
+    for base in type(value).__mro__:
+        for name, slot in base.__dict__.items():
+            if _is_slot(slot) and name not in found:
+                try:
+                    found[name] = slot.__get__(value)
+                except AttributeError:  # never set, or deleted
+                    pass
+    found.update(getattr(value, "__dict__", {}))
+    return found
+
+
+def put_values_inside(made: Any, values: Dict[str, Any]) -> None:
+    """Opposite of `values_inside`; works on a frozen class, and while the class is still without its methods."""
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+
+
+# So that the next pause takes them for what they stand for.
+_field_values.__module__ = _set_field_values.__module__ = "dataclasses"
 
 
 def _is_slot(value: Any) -> bool:

@@ -17,7 +17,7 @@ import typing
 from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
-from . import arrays, recipes, revivers
+from . import arrays, generated, recipes, revivers
 from .context import live_main, live_shell
 from .definitions import CannotSave, Definitions, ModuleGlobals, code_object, new_by_base, refuse_compiled
 from .tombstone import Tombstone, loss_of
@@ -103,13 +103,15 @@ class Reducer:
         table = self._table.get(cls) or copyreg.dispatch_table.get(cls)
         if table is not None:
             return Handler("recipe", functools.partial(self._by_table, table))
+        standard = cls.__reduce_ex__ is object.__reduce_ex__ and cls.__reduce__ is object.__reduce__
         plain = (
-            cls.__reduce_ex__ is object.__reduce_ex__
-            and cls.__reduce__ is object.__reduce__
+            standard
             and getattr(cls, "__getstate__", None) is getattr(object, "__getstate__", None)
             and not hasattr(cls, "__getnewargs_ex__")
             and not hasattr(cls, "__getnewargs__")
         )
+        if standard and generated.pickles_as_dataclass(cls) and not self.definitions.by_reference(cls):
+            return Handler("recipe", self._frozen_with_slots)
         return Handler("plain" if plain else "recipe", self._generic)
 
     def _require_class(self, cls: type) -> None:
@@ -246,6 +248,13 @@ class Reducer:
         except Exception as error:
             raise Lost(reason_of(error)) from None
         return self._checked(value, recipe)
+
+    def _frozen_with_slots(self, value: Any) -> Any:
+        """By its values: an instance that is an attribute of its own class comes back before the class's rules do."""
+        recipe = self._generic(value)
+        if type(recipe) is tuple and recipe[0] in (_NEW[0], new_by_base) and len(recipe) > 2:
+            return (*recipe[:2], generated.values_inside(value), *recipe[3:5], generated.put_values_inside)
+        return recipe
 
     def _checked(self, value: Any, recipe: Any) -> Any:
         """What the pickler would refuse later is refused here, where the object is known."""
