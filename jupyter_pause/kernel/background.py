@@ -15,16 +15,18 @@ import socket
 import struct
 import sys
 import threading
-from typing import Any, Iterator
+from typing import Any, Dict, Iterator, Tuple
 
-from . import interpreter
+from . import interpreter, scheduled, threads
 
-#: Threads of these packages serve the kernel itself.
-_OWN_PACKAGES = ("ipykernel", "IPython", "zmq", "tornado", "jupyter_", "debugpy", "_pydev", "pydevd")
-_OWN_THREADS = ("jupyter_pause", "IOPub", "Control", "Heartbeat", "Shell channel", "subshell-", "pyzmq", "pydevd")
 _PROCESS_PACKAGES = ("subprocess", "multiprocessing", "asyncio")
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
 _TCP_LISTEN = "0A"
+_LISTS = (list, tuple, set, frozenset)
+#: Longer lists are not searched for threads and tasks: those in them are said twice then, never left out.
+_LISTED = 1000
+#: Objects that stand for it where a variable holds one of them, and the inventory item.
+_Found = Tuple[Tuple[Any, ...], Dict[str, Any]]
 
 
 class Background:
@@ -41,18 +43,19 @@ class Background:
     # --- in the process -----------------------------------------------------------------------------------------
 
     def threads(self) -> list[dict[str, Any]]:
-        """Threads started since, as inventory items; `details.own` is True where the notebook's code runs in it."""
+        """Threads started since, as inventory items; `details.own` is True where a person would miss it."""
         return [item for _, item in self._found_threads()]
 
     def tasks(self) -> list[dict[str, Any]]:
-        """asyncio tasks of the notebook's code that are still pending, as inventory items."""
-        return [item for _, item in self._found_tasks()]
+        """asyncio tasks and scheduled calls of a person that are still pending, as inventory items."""
+        return [item for _, item in self._found_tasks() + self._found_calls(set())]
 
     def losses(self, values: list[Any]) -> list[dict[str, Any]]:
         """What a person would miss although no variable stands for it; `values` are the variables' values."""
-        named = {id(value) for value in values}
+        named = _held(values)
         pids = {getattr(value, "pid", None) for value in values if type(value).__module__.startswith(_PROCESS_PACKAGES)}
-        items = [item for found, item in self._found_threads() + self._found_tasks() if id(found) not in named]
+        found = self._found_threads() + self._found_tasks() + self._found_calls(named)
+        items = [item for holders, item in found if named.isdisjoint(map(id, holders))]
         items += [item for item in self.processes() or () if item["details"]["pid"] not in pids]
         return [
             interpreter.loss(item["name"], item["name"], item["type"] or item["kind"], item["reason"])
@@ -60,19 +63,24 @@ class Background:
             if item["details"]["own"]
         ]
 
-    def _found_threads(self) -> list[tuple[Any, dict[str, Any]]]:
-        found = []
-        for thread in threading.enumerate():
-            package = type(thread).__module__ or ""
-            if thread in self._threads or package.startswith(_OWN_PACKAGES) or thread.name.startswith(_OWN_THREADS):
-                continue
-            own = package == "__main__" or getattr(getattr(thread, "_target", None), "__module__", "") == "__main__"
-            reason = "A thread ends with the process; start it again after the resume."
-            found.append((thread, _item(thread.name, "thread", reason, "threading.Thread", own=own)))
-        return found
+    def _found_threads(self) -> list[_Found]:
+        return [
+            (thread.holders, _item(thread.name, "thread", thread.reason, thread.type, own=thread.own))
+            for thread in threads.find(self._threads, getattr(self._kernel, "shell", None))
+        ]
 
-    def _found_tasks(self) -> list[tuple[Any, dict[str, Any]]]:
-        loop = getattr(getattr(self._kernel, "io_loop", None), "asyncio_loop", None)
+    def _loop(self) -> Any:
+        return getattr(getattr(self._kernel, "io_loop", None), "asyncio_loop", None)
+
+    def _found_calls(self, named: set[int]) -> list[_Found]:
+        reason = "A scheduled call ends with the process; schedule it again after the resume."
+        return [
+            ((handle,), _item(name, "task", reason, "asyncio." + type(handle).__name__, own=True))
+            for handle, name in scheduled.find(self._loop(), named)
+        ]
+
+    def _found_tasks(self) -> list[_Found]:
+        loop = self._loop()
         if loop is None:
             return []
         try:
@@ -88,7 +96,7 @@ class Background:
                 continue  # a cell that awaits
             reason = "An asyncio task ends with the process; start it again after the resume."
             name = "{} ({})".format(task.get_name(), frame.f_code.co_name)
-            found.append((task, _item(name, "task", reason, "asyncio.Task", own=True)))
+            found.append(((task,), _item(name, "task", reason, "asyncio.Task", own=True)))
         return found
 
     # --- under and around the process ---------------------------------------------------------------------------
@@ -144,6 +152,26 @@ class Background:
                 item["fate"], item["details"]["variable"] = "rebuilt", holders[path]
             items.append(item)
         return items
+
+
+def _held(values: list[Any]) -> set[int]:
+    """Ids of the values and of what they list, down to a second level; None is left out, it stands for nothing."""
+    found: set[int] = set()
+    level = list(values)
+    for _ in range(3):
+        below: list[Any] = []
+        for value in level:
+            if value is None:
+                continue
+            found.add(id(value))
+            if type(value) in _LISTS and len(value) <= _LISTED:
+                below += list(value)
+            elif type(value) is dict and len(value) <= _LISTED:
+                below += list(value.values())
+            elif type(value).__module__ == "multiprocessing.pool":
+                below.append(getattr(value, "_cache", None))
+        level = below
+    return found
 
 
 def _file_holders(variables: dict[str, Any]) -> dict[str, str]:

@@ -92,11 +92,13 @@ class Inventory:
         return answer
 
     def background_losses(self) -> list[dict[str, Any]]:
-        """Losses that no variable stands for: a person's threads, tasks and child processes, values without a name."""
+        """Losses that no variable stands for: threads, tasks, scheduled calls, children, values without a name."""
         shell = self._agent.shell
         if shell is None:
             return []
-        return history.nameless_losses(shell.user_ns) + self._background.losses(list(shell.user_ns.values()))
+        hidden = history.hidden_names(shell)  # a displayed output is no variable that could stand for a thread
+        values = [value for name, value in dict(shell.user_ns).items() if name not in hidden]
+        return history.nameless_losses(shell.user_ns) + self._background.losses(values)
 
     def _shallow(self) -> dict[str, Any]:
         """Names, types and the sizes that can be had without looking inside; fates are unknown until scanned."""
