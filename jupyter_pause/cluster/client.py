@@ -44,7 +44,9 @@ MERGE_PATCH = "application/merge-patch+json"
 #: Objects per page of a list: parsing one page must not hold the event loop (no thread helps: json keeps the GIL).
 PAGE = 100
 #: Tries of `change` against others who write the same object.
-TRIES = 5
+TRIES = 8
+#: Seconds before the second try, doubled each time: a controller writes a burst of status changes and is done.
+FIRST_PAUSE = 0.05
 #: Seconds until the client is loaded and logged in; a kubeconfig's plugin may ask a person.
 OPEN_LIMIT = 150.0
 #: Seconds that `disconnect` gives calls under way to notice that they were cut off.
@@ -157,7 +159,10 @@ class ClusterClient:
             ClusterError: cluster_conflict after `TRIES` tries, or what else went wrong.
         """
         current = await self.get(resource, name, namespace, subresource=subresource)
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            if attempt:
+                await self._clock.sleep(FIRST_PAUSE * 2 ** (attempt - 1))
+                current = await self.get(resource, name, namespace, subresource=subresource)
             operations = make(current)
             if not operations:
                 return current
@@ -169,9 +174,10 @@ class ClusterClient:
                 if error.code not in ("cluster_conflict", "cluster_invalid"):
                     raise
                 refused = error
-            current = await self.get(resource, name, namespace, subresource=subresource)
-            if refused.code == "cluster_invalid" and current["metadata"]["resourceVersion"] == version:
-                raise refused  # nobody changed it, so the patch itself is not valid
+            if refused.code == "cluster_invalid":
+                now = await self.get(resource, name, namespace, subresource=subresource)
+                if now["metadata"]["resourceVersion"] == version:
+                    raise refused  # nobody changed it, so the patch itself is not valid
         raise ClusterError("cluster_conflict", exists=False, **self._asked("patch", resource, name, namespace).params)
 
     async def may(self, rights: Sequence[Right]) -> Rights:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_pause.cluster import podsnapshots
+from jupyter_pause.cluster.client import FIRST_PAUSE, TRIES
 from jupyter_pause.cluster.errors import ClusterError
 from jupyter_pause.cluster.resources import EVENTS, POD_SNAPSHOT_TRIGGERS, PODS, STATEFULSETS, WORKSPACES
 from jupyter_pause.owners import origin
@@ -41,8 +42,6 @@ Operations = list[dict[str, Any]]
 
 #: An unconfirmed view is the last known one for so long, then it is unknown (cases.md S48).
 STALE_AFTER = timedelta(seconds=120)
-#: Tries of a request against others who write the same Workspace.
-TRIES = 5
 #: While the Workspace is in one of these, its pod and events say why.
 _LOOK_AT_POD = ("waiting", "resuming", "failed", "unknown")
 
@@ -219,7 +218,9 @@ class KubeflowOwner:
         """Ask for `paused: true`. The add-on rewrites that to false and answers so: the pause is held, not refused."""
         async with self._client.briefly():
             template = await self._pod_template()
-            for last in range(TRIES - 1, -1, -1):
+            for attempt in range(TRIES):
+                if attempt:
+                    await self._clock.sleep(FIRST_PAUSE * 2 ** (attempt - 1))
                 workspace = await self._client.get(WORKSPACES, self.name, self._space)
                 under_way = _answer(workspace)
                 if under_way is not None:
@@ -227,7 +228,7 @@ class KubeflowOwner:
                 try:
                     written = await self._patch(_pause_operations(workspace, origin.note(workspace, template)))
                 except ClusterError as error:
-                    if error.code not in ("cluster_invalid", "cluster_conflict") or not last:
+                    if error.code not in ("cluster_invalid", "cluster_conflict") or attempt == TRIES - 1:
                         raise
                     continue  # somebody else wrote it meanwhile
                 self._own_write = written
