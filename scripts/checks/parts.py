@@ -12,7 +12,7 @@ from pathlib import Path
 
 import cluster_tools
 import setup
-from console import ROOT, Command, Missing, Part
+from console import CI, ROOT, Command, Missing, Part
 
 
 @dataclass
@@ -132,6 +132,8 @@ def _pytest(machine: Machine, part: Part, name: str, *chosen: str) -> None:
     if machine.wheel is not None:
         env["JUPYTER_PAUSE_TEST_WHEEL"] = str(machine.wheel)
     selection = [] if machine.full else ["-m", "not full"]
+    # A second try tells a broken product from a busy machine. The log names every test that needed one (RERUN).
+    selection += ["--reruns=1"] if CI else []
     # Folders of their own: two runs beside each other would clear each other's. Short: sockets are made in them.
     folders = [f"--basetemp={machine.work / name[-1]}", f"--junitxml={report}"]
     command: Command = [machine.bin / "pytest", "-p", "no:cacheprovider", *folders, *selection, *chosen]
