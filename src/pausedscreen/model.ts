@@ -107,6 +107,11 @@ export interface IServerFacts {
 }
 
 /**
+ * Milliseconds that a server may take to find out who its owner is.
+ */
+const LOOKING = 60_000;
+
+/**
  * The state machine of a tab whose whole workspace is paused.
  *
  * The state is derived from facts, each time anew: what the server said last, what the owner says through the door,
@@ -344,11 +349,15 @@ export class PausedScreenModel implements IDisposable {
     const { clock, store } = this._options;
     const { workspace } = state;
     if (!workspace) {
+      if (this._isStillLooking(state)) {
+        return;
+      }
       this._forget();
       store.clear();
       this._farewell = null;
       return;
     }
+    this._lookingSince = null;
     const before = this._farewell;
     const leaving = isLeaving(workspace, operation);
     const fresh = farewellOf(
@@ -377,6 +386,17 @@ export class PausedScreenModel implements IDisposable {
     if (!this._away) {
       this._forget();
     }
+  }
+
+  /** A server that has just started knows its owner a moment later: what this page knows is not out of date yet. */
+  private _isStillLooking(state: ServerState): boolean {
+    const now = this._options.clock.now();
+    this._lookingSince ??= now;
+    return (
+      this._farewell !== null &&
+      state.reason?.code === 'owner_unknown' &&
+      now - this._lookingSince < LOOKING
+    );
   }
 
   /** It was away, and is back. */
@@ -640,6 +660,7 @@ export class PausedScreenModel implements IDisposable {
   private _heardAt: number | null = null;
   private _wish: IWish | null = null;
   private _movingSince: number | null = null;
+  private _lookingSince: number | null = null;
   private _sawPaused = false;
   private _away = false;
   private _unread = false;

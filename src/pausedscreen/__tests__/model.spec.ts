@@ -459,6 +459,16 @@ describe('PausedScreenModel', () => {
     expect(model.state).toBe('hidden');
   });
 
+  it('S20: a server that still looks for its owner takes nothing from what this page knows', async () => {
+    await pause();
+    says(true, {
+      ...state(1),
+      reason: { code: 'owner_unknown', message: '', params: {} }
+    });
+    says(true, answer({ last_resume: report({ outcome: 'fresh' }) }));
+    expect(model.state).toBe('fresh');
+  });
+
   it('does nothing on a server that is no workspace', async () => {
     says(true, state(1));
     says(false, state(1));
