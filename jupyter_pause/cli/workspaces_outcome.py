@@ -8,15 +8,11 @@ The pod condition `PodRestored` is the cluster's word, and without a matching sn
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from jupyter_pause.owners.kubeflow_state import POD_RESTORED, RESTORE_ANNOTATION
-
-#: Characters of a Kubernetes name: what stands beside an id must not be one of them.
-_NAME = "[a-z0-9.-]"
+from jupyter_pause.owners.kubeflow_state import POD_RESTORED, RESTORE_ANNOTATION, names_snapshot
 
 
 @dataclass(frozen=True)
@@ -52,15 +48,6 @@ def outcome_of(pod: Mapping[str, Any] | None, expected: str | None) -> Outcome:
         return Outcome("unknown", wanted, "restore_not_known")
     if wanted is None:
         return Outcome("unknown", None, "snapshot_not_known")
-    if names(str(condition.get("message", "")), wanted):
+    if names_snapshot(str(condition.get("message", "")), wanted):
         return Outcome("restored", wanted)
     return Outcome("fresh", wanted, "other_snapshot")
-
-
-def names(message: str, snapshot: str) -> bool:
-    """Does the message name this snapshot, not just one whose name begins or ends like it?
-
-    A full stop after the name ends a sentence; a name never ends in one.
-    """
-    pattern = rf"(?<!{_NAME}){re.escape(snapshot)}(?![a-z0-9-]|\.[a-z0-9])"
-    return re.search(pattern, message) is not None

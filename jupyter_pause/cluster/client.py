@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from .access import Right, is_allowed, review_of
-from .errors import Asked, ClusterError, TransportFault, error_of
+from .errors import ClusterError, TransportFault, error_of
 from .resources import ACCESS_REVIEWS
 from .watch import Follower
 
@@ -104,7 +104,7 @@ class ClusterClient:
         asked = self._asked("list", resource, None, namespace)
         return await self.read_all(asked, _selectors(label_selector, field_selector))
 
-    async def read_all(self, asked: Asked, query: Mapping[str, str]) -> ListResult:
+    async def read_all(self, asked: Right, query: Mapping[str, str]) -> ListResult:
         """`list`, for followers too. Raises ClusterError."""
         try:
             return await self._pages(asked, {**query, "limit": str(PAGE)})
@@ -273,11 +273,11 @@ class ClusterClient:
 
     def _asked(
         self, verb: str, resource: Resource, name: str | None, namespace: str | None, subresource: str = ""
-    ) -> Asked:
+    ) -> Right:
         chosen = (namespace or self.config.namespace) if resource.namespaced else None
-        return Asked(verb, resource, None if chosen == EVERYWHERE else chosen, name, subresource)
+        return Right(verb, resource, None if chosen == EVERYWHERE else chosen, name, subresource)
 
-    async def _pages(self, asked: Asked, query: Mapping[str, str]) -> ListResult:
+    async def _pages(self, asked: Right, query: Mapping[str, str]) -> ListResult:
         items: Objects = []
         token = ""
         while True:
@@ -290,7 +290,7 @@ class ClusterClient:
     async def _call(
         self,
         method: str,
-        asked: Asked,
+        asked: Right,
         *,
         query: Mapping[str, str] | None = None,
         body: object = None,
@@ -311,7 +311,7 @@ class ClusterClient:
         return _parsed(answer.body, asked)
 
     @asynccontextmanager
-    async def stream(self, asked: Asked, query: Mapping[str, str]) -> AsyncIterator[Stream]:
+    async def stream(self, asked: Right, query: Mapping[str, str]) -> AsyncIterator[Stream]:
         """The open answer to a watch, for followers. No limit as a whole: the reader sets one for each line.
 
         Raises:
@@ -334,7 +334,7 @@ class ClusterClient:
                     yield stream
                     return
 
-    def _count(self, asked: Asked) -> None:
+    def _count(self, asked: Right) -> None:
         self.requests[asked.verb, asked.resource.plural] += 1
 
     async def _open(self) -> Transport:
@@ -347,7 +347,7 @@ class ClusterClient:
             return self._transport
 
     @asynccontextmanager
-    async def _within(self, seconds: float | None, asked: Asked) -> AsyncIterator[None]:
+    async def _within(self, seconds: float | None, asked: Right) -> AsyncIterator[None]:
         """Run with a limit that `disconnect` can bring forward; whatever fails becomes a ClusterError."""
         if not self._may_call:
             raise ClusterError("cluster_disconnected", **asked.params)
@@ -375,7 +375,7 @@ class ClusterClient:
                 self._no_calls.set()
 
 
-def path_of(asked: Asked) -> str:
+def path_of(asked: Right) -> str:
     """The path of a request. A collection is narrowed to one name by a selector, not by its path."""
     parts = [asked.resource.root]
     if asked.namespace is not None:
@@ -395,7 +395,7 @@ def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
     return {key: value for key, value in given.items() if value}
 
 
-def _parsed(body: bytes, asked: Asked) -> Object:
+def _parsed(body: bytes, asked: Right) -> Object:
     try:
         parsed = json.loads(body)
     except ValueError:

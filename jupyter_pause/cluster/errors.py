@@ -9,7 +9,6 @@ machines. The status codes and the `Status` object are the API conventions of Ku
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jupyter_pause.errors import PauseError
@@ -17,7 +16,7 @@ from jupyter_pause.errors import PauseError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .resources import Resource
+    from .access import Right
 
 #: Characters of the API server's own message that are kept (it may quote a whole object).
 _MESSAGE = 500
@@ -51,34 +50,12 @@ class TransportFault(Exception):
         super().__init__(why)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a request asked for, in RBAC's words."""
-
-    verb: str
-    resource: Resource
-    namespace: str | None = None
-    name: str | None = None
-    subresource: str = ""
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The parameters of an error about it."""
-        subresource = f"/{self.subresource}" if self.subresource else ""
-        return {
-            "verb": self.verb,
-            "resource": self.resource.qualified + subresource,
-            "namespace": self.namespace,
-            "name": self.name,
-        }
-
-
-def error_of(status: int, body: bytes, asked: Asked) -> ClusterError:
+def error_of(status: int, body: bytes, asked: Right) -> ClusterError:
     """The error for an HTTP answer that is not a success."""
     return error_of_status(status, _parsed(body), asked)
 
 
-def error_of_status(code: int, status: Mapping[str, Any], asked: Asked) -> ClusterError:
+def error_of_status(code: int, status: Mapping[str, Any], asked: Right) -> ClusterError:
     """The error for a `Status` object, which also comes inside a watch."""
     params = asked.params
     message = str(status.get("message") or "")[:_MESSAGE]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from jupyter_pause.clock import Clock
 
+    from .access import Right
     from .client import ClusterClient
-    from .errors import Asked
     from .transport import Stream
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class Follower:
     def __init__(
         self,
         client: ClusterClient,
-        asked: Asked,
+        asked: Right,
         *,
         query: Mapping[str, str],
         clock: Clock,

@@ -362,8 +362,16 @@ def origin_of(workspace: Mapping[str, Any] | None, pod: Mapping[str, Any] | None
         return Origin(False, wanted, "restore_refused", str(condition.get("reason") or "")[:_DETAIL] or None)
     if wanted is None:
         return Origin(None, None, "snapshot_not_known")
-    named = re.search(rf"(?<![\w.-]){re.escape(wanted)}(?![\w-])", str(condition.get("message") or ""))
+    named = names_snapshot(str(condition.get("message") or ""), wanted)
     return Origin(True, wanted) if named else Origin(False, wanted, "other_snapshot")
+
+
+def names_snapshot(message: str, snapshot: str) -> bool:
+    """Does the message name this snapshot, not just one whose name begins or ends like it?
+
+    A full stop after the name ends a sentence; a name never ends in one.
+    """
+    return re.search(rf"(?<![\w.-]){re.escape(snapshot)}(?![\w-]|\.\w)", message) is not None
 
 
 def newest_time(*objects: Mapping[str, Any] | None) -> datetime | None:
