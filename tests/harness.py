@@ -23,7 +23,7 @@ from jupyter_client import BlockingKernelClient
 
 from tests.waiting import LIMIT, until
 
-__all__ = ["LIMIT", "TOKEN", "HttpError", "ServerProcess", "free_port", "take_ctrl_c", "until"]
+__all__ = ["LIMIT", "TOKEN", "HttpError", "ServerProcess", "call", "free_port", "take_ctrl_c", "until"]
 
 TOKEN = "test-token"
 
@@ -48,6 +48,25 @@ class HttpError(Exception):
         self.status = status
         self.body = body
         super().__init__(f"{status}: {body}")
+
+
+def call(method: str, url: str, token: str, body: Any = None) -> Any:
+    """One HTTP call with a token; returns the JSON body (None when empty). Raises HttpError."""
+    request = urllib.request.Request(
+        url,
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Authorization": f"token {token}", "Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=LIMIT) as response:
+            raw = response.read()
+    except urllib.error.HTTPError as error:
+        raw = error.read()
+        with contextlib.suppress(ValueError):
+            raw = json.loads(raw)
+        raise HttpError(error.code, raw) from None
+    return json.loads(raw) if raw else None
 
 
 class ServerProcess:
@@ -143,21 +162,7 @@ class ServerProcess:
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
         """One HTTP call with the token; returns the JSON body (None when empty)."""
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}{self._base_url}{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"token {TOKEN}", "Content-Type": "application/json"},
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=LIMIT) as response:
-                raw = response.read()
-        except urllib.error.HTTPError as error:
-            raw = error.read()
-            with contextlib.suppress(ValueError):
-                raw = json.loads(raw)
-            raise HttpError(error.code, raw) from None
-        return json.loads(raw) if raw else None
+        return call(method, f"http://127.0.0.1:{self.port}{self._base_url}{path}", TOKEN, body)
 
     def get(self, path: str) -> Any:
         """GET below the base URL."""

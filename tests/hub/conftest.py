@@ -10,8 +10,6 @@ import os
 import secrets
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.harness import LIMIT, HttpError, free_port, until
+from tests.harness import LIMIT, HttpError, call, free_port, until
 
 
 class Hub:
@@ -76,21 +74,7 @@ class Hub:
         return (self.base / "hub.log").read_text()
 
     def call(self, method: str, url: str, body: Any = None) -> Any:
-        request = urllib.request.Request(
-            url,
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"token {self.token}", "Content-Type": "application/json"},
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=LIMIT) as response:
-                raw = response.read()
-        except urllib.error.HTTPError as error:
-            raw = error.read()
-            with contextlib.suppress(ValueError):
-                raw = json.loads(raw)
-            raise HttpError(error.code, raw) from None
-        return json.loads(raw) if raw else None
+        return call(method, url, self.token, body)
 
     def get(self, path: str) -> Any:
         return self.call("GET", f"{self.api_url}/{path}")
