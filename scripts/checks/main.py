@@ -94,9 +94,13 @@ class Run:
     def beside(self) -> None:
         """The small parts first: the cluster's programs may still be under construction."""
         self.lane("lint", "ts", "docs", "install")
+        self.join_cluster()
+        self.lane("cluster")
+
+    def join_cluster(self) -> None:
+        """Wait for the cluster's programs, where they were wanted."""
         if self.cluster.ident is not None:
             self.cluster.join()
-        self.lane("cluster")
 
     def summary(self) -> bool:
         """Print what passed and what did not. The last line is read by machines."""
@@ -140,7 +144,7 @@ def main() -> int:
     try:
         if run.prepare():
             run.work()
-        run.wait_for_cluster_tools()
+        run.join_cluster()
         setup.forget_old_entries()
         say(f"\nall in all {time.monotonic() - begin:.0f} s")
         return 0 if run.summary() else 1
