@@ -355,6 +355,8 @@ class Reducer:
     def look(self, value: Any) -> Any:
         """The recipe of an object where having it costs nothing and changes nothing; else None. Raises Lost."""
         cls = type(value)
+        if cls in ATOMS:
+            return None
         handler = self.handler_of(cls)
         if handler.way in ("own", "revive", "lost") or cls.__module__.split(".")[0] in COSTLY:
             return None

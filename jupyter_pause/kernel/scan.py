@@ -181,7 +181,7 @@ class Scanner:
                 return
             cls = type(value)
             if cls in ATOMS:
-                if cls is str or cls is bytes or cls is bytearray or cls is float:
+                if cls in _MEASURED:
                     self._now["bytes"] += sys.getsizeof(value)
             elif id(value) not in self._seen and not (cls in _EXACT and self._is_flat(value)):
                 self._visit(frame.path_here(), value)
@@ -197,7 +197,7 @@ class Scanner:
             cls = type(item)
             if cls not in ATOMS:
                 return False
-            if cls is str or cls is float or cls is bytes:
+            if cls in _MEASURED:
                 size += sys.getsizeof(item)
         self._seen.add(id(value))
         self._now["bytes"] += sys.getsizeof(value) + size
@@ -212,6 +212,8 @@ class Scanner:
         self._seen.add(id(value))
         self._now["bytes"] += _own_size(value)
         items = _walk(value)
+        if type(value) in ATOMS:
+            return  # a recipe of a bytearray would hold a copy of it
         if items is not None:
             self._stack.append(_Frame(items[0], items[1], path))
             if type(value) in _EXACT:
@@ -262,6 +264,8 @@ _SEQUENCES: Tuple[Tuple[Any, str], ...] = (
     (frozenset, "set"),
 )
 _EXACT = (list, tuple, dict, set, frozenset)
+#: Plain values whose memory counts; the others are a few bytes each.
+_MEASURED = frozenset((str, bytes, bytearray, float))
 
 
 def _walk(value: Any) -> Optional[Tuple[Iterator[Any], str]]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from .livekernel import LiveKernel, until
@@ -39,6 +40,24 @@ def test_a_scan_tells_fates_and_losses_with_their_cells(kernel_of_any_python: Li
     assert found["gen"]["fate"] == "lost"
     assert [(loss["name"], loss["cell"]) for loss in answer["losses"]] == [("gen", 3)]
     assert kernel.control(op="inventory")["taken_at"] == answer["taken_at"], "nothing ran, so the scan is still true"
+
+
+def test_memory_of_plain_bytes_counts_once_and_is_never_copied(kernel: LiveKernel) -> None:
+    """The recipe of a bytearray holds a copy of it: looking at one must not make that."""
+    size = 64 << 20
+    kernel.execute(f"raw = bytearray({size}); frozen = bytes({size}); inside = {{'a': [bytearray({size})]}}")
+    before = _peak(kernel)
+    found = _by_name(kernel.control(op="inventory", wait=60)["variables"])
+    for name in ("raw", "frozen", "inside"):
+        assert size <= found[name]["bytes"] < 1.1 * size, name
+    assert _peak(kernel) - before < size
+
+
+def _peak(kernel: LiveKernel) -> int:
+    """The most resident memory that the kernel's process ever had, in bytes (getrusage(2) counts in KiB on Linux)."""
+    return int(kernel.value("__import__('resource').getrusage(0).ru_maxrss")) * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def test_a_cell_makes_an_earlier_scan_old(kernel: LiveKernel) -> None:
