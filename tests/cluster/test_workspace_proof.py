@@ -60,6 +60,7 @@ def pod(wanted: str | None, condition: dict[str, str] | None) -> dict[str, Any]:
         ("snap-1", {"status": "True", "message": "restored from ns/snap-1."}, (True, "snap-1", None)),
         ("snap-1", {"status": "True", "message": "restored from snap-12"}, (False, "snap-1", "other_snapshot")),
         ("snap-1", {"status": "True", "message": "restored from old-snap-1"}, (False, "snap-1", "other_snapshot")),
+        ("snap-1", {"status": "True", "message": "restored from snap-1.2"}, (False, "snap-1", "other_snapshot")),
         ("snap-1", {"status": "False", "reason": "ImageMismatch"}, (False, "snap-1", "restore_refused")),
         ("snap-1", None, (None, "snap-1", "not_restored")),
         (None, {"status": "True", "message": "restored from snap-1"}, (None, None, "snapshot_not_known")),
