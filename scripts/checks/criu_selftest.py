@@ -19,21 +19,8 @@ from pathlib import Path
 #: Seconds for each step; a restore without the capabilities it needs hangs for ever.
 LIMIT = 60.0
 
-#: Holds a random token in its memory only: the disk has its SHA-256. It tells the token when it is asked for it.
-KEEPER = """
-import hashlib, os, time
-token = os.urandom(32)
-with open("mark.new", "w") as file:
-    file.write(hashlib.sha256(token).hexdigest())
-os.rename("mark.new", "mark")
-while not os.path.exists("ask"):
-    time.sleep(0.02)
-with open("answer.new", "wb") as file:
-    file.write(token)
-os.rename("answer.new", "answer")
-while True:
-    time.sleep(1)
-"""
+#: Holds a random token in its memory only and tells it when it is asked for it. The server's own self-test uses it too.
+KEEPER = Path(__file__).resolve().parents[2] / "jupyter_pause" / "snapshot" / "keeper.py"
 
 
 class NotWorking(Exception):
@@ -74,7 +61,7 @@ def self_test(program: Path) -> None:
 
 def _start(folder: Path) -> subprocess.Popen[bytes]:
     keeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", KEEPER],
+        [sys.executable, "-I", "-S", str(KEEPER)],
         cwd=folder,
         env={"PATH": os.defpath},
         stdin=subprocess.DEVNULL,
