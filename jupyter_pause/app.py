@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from .checkpoint.store import CheckpointStore
     from .pauser import Pauser
-    from .stopping import OnExit, Stopper
+    from .states import OnExit
+    from .stopping import Stopper
     from .workspace.start import WorkspaceStarter
 
 EVENTS = {name: f"https://events.jupyter.org/jupyter_pause/{name}/v1" for name in ("state", "operation", "documents")}
@@ -199,6 +200,7 @@ class PauseApp(ExtensionApp):
                 decision_timeout=self.decision_timeout,
                 stall_timeout=self.stall_timeout,
                 resume_timeout=self.resume_timeout,
+                on_exit=cast("OnExit", self.on_exit),
                 environment=environment,
             ),
             documents=DocumentSaver(self._emit_documents, self._count_frontends),

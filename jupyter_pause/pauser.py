@@ -30,6 +30,7 @@ from .states import (
     KernelRow,
     Loss,
     MissedOutput,
+    OnExit,
     OnLoss,
     Operation,
     OperationKind,
@@ -75,6 +76,7 @@ class PauserSettings:
     scan_timeout: float = 20.0
     resume_timeout: float = 1800.0
     adoption_timeout: float = 2.0
+    on_exit: OnExit = "discard"
     #: Why the mode is `local` although something of a cluster is here.
     environment: Reason | None = None
 
@@ -216,6 +218,7 @@ class Pauser:
             operation=running[0].snapshot() if running else None,
             last_resume=self._last_resume,
             last_stop=self.last_stop,
+            on_exit=self.settings.on_exit,
         )
         if self.workspace is not None:
             self.workspace.complete(state)

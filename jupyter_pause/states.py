@@ -36,6 +36,8 @@ Cause = Literal["user", "magic", "idle", "orphaned", "exit", "stop"]
 #: Who stopped the server: somebody else (`ordered`: a culler, a drain, a scale-down), Ctrl-C, the server's REST
 #: interface (File > Shut Down), or the server itself for lack of activity.
 StopCause = Literal["ordered", "terminal", "request", "itself"]
+#: What becomes of running kernels when a person stops the server.
+OnExit = Literal["discard", "checkpoint", "ask"]
 
 #: The order in which kernel states win when they are summed up into one (design.md section 8).
 AGGREGATION_ORDER: tuple[State, ...] = (
@@ -381,6 +383,7 @@ class ServerState(Record):
     operation: Operation | None = None
     last_resume: ResumeReport | None = None
     last_stop: StopReport | None = None
+    on_exit: OnExit = "discard"
 
 
 class PauseRequest(BaseModel):

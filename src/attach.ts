@@ -5,10 +5,10 @@
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ISessionContext } from '@jupyterlab/apputils';
-import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 
+import { confirmReplace } from './dialogs';
 import { documentContextOf } from './documents';
 import { sessionContextOf } from './sessions';
 import type { IPauseManager } from './tokens';
@@ -36,19 +36,7 @@ export class NotebookAttacher {
     for (const context of this._contexts(path)) {
       const kernel = context.session?.kernel?.id;
       if (kernel && (await this._holdsSomething(kernel))) {
-        const result = await showDialog({
-          title: this._trans.__('Replace the running kernel?'),
-          body: this._trans.__(
-            '%1 has a running kernel with variables of its own. They are lost when it is replaced by the checkpoint.',
-            path
-          ),
-          buttons: [
-            Dialog.cancelButton({ label: this._trans.__('Cancel') }),
-            Dialog.warnButton({ label: this._trans.__('Replace it') })
-          ],
-          defaultButton: 0
-        });
-        return result.button.accept;
+        return confirmReplace(path, this._trans);
       }
     }
     return true;

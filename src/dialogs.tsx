@@ -8,8 +8,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
 
-import type { Checkpoint, Difference, Loss } from './api/records';
+import type { Checkpoint, Difference, KernelRow, Loss } from './api/records';
 import { formatBytes, formatTime, localeOf } from './format';
+import { sessionName } from './names';
 import { LossList } from './panel/losses';
 
 /**
@@ -18,14 +19,63 @@ import { LossList } from './panel/losses';
 const SHOWN = 50;
 
 /**
+ * What all our questions have in common: a way back, and a way on.
+ */
+interface IQuestion {
+  title: string;
+
+  /** A sentence, or what to look at first. */
+  body: string | JSX.Element;
+
+  /** The way on. */
+  accept: string;
+
+  /** The way back, when "Cancel" does not say it. */
+  refuse?: string;
+
+  /** Whether the way on loses something. */
+  dangerous?: boolean;
+
+  /** Whether Enter is the way back. Always so where something is lost. */
+  hesitate?: boolean;
+}
+
+async function ask(
+  question: IQuestion,
+  trans: TranslationBundle
+): Promise<boolean> {
+  const { title, accept, dangerous = false } = question;
+  const button = { label: accept };
+  const result = await showDialog({
+    title,
+    body: dialogBody(question.body),
+    buttons: [
+      Dialog.cancelButton({ label: question.refuse ?? trans.__('Cancel') }),
+      dangerous ? Dialog.warnButton(button) : Dialog.okButton(button)
+    ],
+    defaultButton: (question.hesitate ?? dangerous) ? 0 : 1
+  });
+  return result.button.accept;
+}
+
+/**
+ * A dialog's body in our own frame, which scrolls when it is long.
+ */
+export function dialogBody(body: string | JSX.Element): string | ReactWidget {
+  return typeof body === 'string'
+    ? body
+    : ReactWidget.create(<div className="jp-Pause-dialog">{body}</div>);
+}
+
+/**
  * Ask whether to pause although something is lost. The losses are listed first.
  */
-export async function confirmLosses(
+export function confirmLosses(
   losses: readonly Loss[],
   trans: TranslationBundle
 ): Promise<boolean> {
-  const body = ReactWidget.create(
-    <div className="jp-Pause-dialog">
+  const body = (
+    <>
       <p>
         {trans._n(
           '%1 thing would not come back after the pause. Everything else is saved.',
@@ -35,29 +85,28 @@ export async function confirmLosses(
       </p>
       <LossList losses={losses.slice(0, SHOWN)} trans={trans} />
       <More count={losses.length - SHOWN} trans={trans} />
-    </div>
+    </>
   );
-  const result = await showDialog({
-    title: trans.__('Pause and lose something?'),
-    body,
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Cancel') }),
-      Dialog.warnButton({ label: trans.__('Pause anyway') })
-    ],
-    defaultButton: 0
-  });
-  return result.button.accept;
+  return ask(
+    {
+      title: trans.__('Pause and lose something?'),
+      body,
+      accept: trans.__('Pause anyway'),
+      dangerous: true
+    },
+    trans
+  );
 }
 
 /**
  * Ask whether to resume although the environment is not what it was.
  */
-export async function confirmDifferences(
+export function confirmDifferences(
   differences: readonly Difference[],
   trans: TranslationBundle
 ): Promise<boolean> {
-  const body = ReactWidget.create(
-    <div className="jp-Pause-dialog">
+  const body = (
+    <>
       <p>
         {trans.__(
           'The environment is not the one that the checkpoint was made in. Variables that need what is missing may not come back.'
@@ -82,87 +131,132 @@ export async function confirmDifferences(
         </tbody>
       </table>
       <More count={differences.length - SHOWN} trans={trans} />
-    </div>
+    </>
   );
-  const result = await showDialog({
-    title: trans.__('Resume in another environment?'),
-    body,
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Cancel') }),
-      Dialog.okButton({ label: trans.__('Resume anyway') })
-    ],
-    defaultButton: 0
-  });
-  return result.button.accept;
+  return ask(
+    {
+      title: trans.__('Resume in another environment?'),
+      body,
+      accept: trans.__('Resume anyway'),
+      hesitate: true
+    },
+    trans
+  );
 }
 
 /**
  * Ask before a checkpoint is deleted for good.
  */
-export async function confirmDelete(
+export function confirmDelete(
   checkpoint: Checkpoint | null,
   trans: TranslationBundle
 ): Promise<boolean> {
   const locale = localeOf(trans);
-  const result = await showDialog({
-    title: trans.__('Delete this checkpoint?'),
-    body: checkpoint
-      ? trans.__(
-          'The checkpoint of %1 from %2 (%3) will be deleted for good. What it holds cannot be brought back.',
-          checkpoint.path ?? trans.__('an unknown notebook'),
-          checkpoint.created
-            ? formatTime(checkpoint.created, locale)
-            : trans.__('an unknown time'),
-          formatBytes(checkpoint.bytes, locale)
-        )
-      : trans.__('What it holds cannot be brought back.'),
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Cancel') }),
-      Dialog.warnButton({ label: trans.__('Delete') })
-    ],
-    defaultButton: 0
-  });
-  return result.button.accept;
+  return ask(
+    {
+      title: trans.__('Delete this checkpoint?'),
+      body: checkpoint
+        ? trans.__(
+            'The checkpoint of %1 from %2 (%3) will be deleted for good. What it holds cannot be brought back.',
+            checkpoint.path ?? trans.__('an unknown notebook'),
+            checkpoint.created
+              ? formatTime(checkpoint.created, locale)
+              : trans.__('an unknown time'),
+            formatBytes(checkpoint.bytes, locale)
+          )
+        : trans.__('What it holds cannot be brought back.'),
+      accept: trans.__('Delete'),
+      dangerous: true
+    },
+    trans
+  );
 }
 
 /**
  * Ask before the checkpoint of a paused kernel is deleted: it would have nothing to come back from.
  */
-export async function confirmForcedDelete(
+export function confirmForcedDelete(
   trans: TranslationBundle
 ): Promise<boolean> {
-  const result = await showDialog({
-    title: trans.__('A paused kernel needs this checkpoint'),
-    body: trans.__(
-      'If it is deleted, the paused kernel has nothing to come back from and will be empty.'
-    ),
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Keep it') }),
-      Dialog.warnButton({ label: trans.__('Delete all the same') })
-    ],
-    defaultButton: 0
-  });
-  return result.button.accept;
+  return ask(
+    {
+      title: trans.__('A paused kernel needs this checkpoint'),
+      body: trans.__(
+        'If it is deleted, the paused kernel has nothing to come back from and will be empty.'
+      ),
+      refuse: trans.__('Keep it'),
+      accept: trans.__('Delete all the same'),
+      dangerous: true
+    },
+    trans
+  );
 }
 
 /**
  * Ask whether a pause should begin, for people who set that they want to be asked.
  */
-export async function confirmPause(
+export function confirmPause(
   name: string,
   trans: TranslationBundle
 ): Promise<boolean> {
-  const result = await showDialog({
-    title: trans.__('Pause %1?', name),
-    body: trans.__(
-      'Its variables are written to disk, then its process ends and its memory is free. Resume brings it back.'
-    ),
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Cancel') }),
-      Dialog.okButton({ label: trans.__('Pause') })
-    ]
-  });
-  return result.button.accept;
+  return ask(
+    {
+      title: trans.__('Pause %1?', name),
+      body: trans.__(
+        'Its variables are written to disk, then its process ends and its memory is free. Resume brings it back.'
+      ),
+      accept: trans.__('Pause')
+    },
+    trans
+  );
+}
+
+/**
+ * Ask before cells run in a paused kernel: it is resumed first.
+ */
+export function confirmRun(
+  row: KernelRow,
+  trans: TranslationBundle
+): Promise<boolean> {
+  const name = sessionName(row, trans);
+  return ask(
+    {
+      title: trans.__('Resume and run?'),
+      body:
+        row.state === 'pausing'
+          ? trans.__(
+              '%1 is being paused. The cells can run after it was paused and resumed.',
+              name
+            )
+          : trans.__(
+              '%1 is paused. Resume it with its variables, then run the cells?',
+              name
+            ),
+      accept: trans.__('Resume and run')
+    },
+    trans
+  );
+}
+
+/**
+ * Ask before a running kernel with variables is replaced by the one from a checkpoint.
+ */
+export function confirmReplace(
+  path: string,
+  trans: TranslationBundle
+): Promise<boolean> {
+  return ask(
+    {
+      title: trans.__('Replace the running kernel?'),
+      body: trans.__(
+        '%1 has a running kernel with variables of its own. They are lost when it is replaced by the checkpoint.',
+        path
+      ),
+      accept: trans.__('Replace it'),
+      dangerous: true
+    },
+    trans
+  );
 }
 
 /**
@@ -170,13 +264,13 @@ export async function confirmPause(
  *
  * @param stateful - whether its memory goes into a snapshot; null: not known.
  */
-export async function confirmWorkspacePause(
+export function confirmWorkspacePause(
   stateful: boolean | null,
   warnings: readonly string[],
   trans: TranslationBundle
 ): Promise<boolean> {
-  const body = ReactWidget.create(
-    <div className="jp-Pause-dialog">
+  const body = (
+    <>
       <p>
         {trans.__(
           'The server with all its kernels and terminals stops, and its compute is given back. Resume brings it back in this page.'
@@ -202,17 +296,16 @@ export async function confirmWorkspacePause(
           ))}
         </ul>
       )}
-    </div>
+    </>
   );
-  const result = await showDialog({
-    title: trans.__('Pause this workspace?'),
-    body,
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Cancel') }),
-      Dialog.okButton({ label: trans.__('Pause this workspace') })
-    ]
-  });
-  return result.button.accept;
+  return ask(
+    {
+      title: trans.__('Pause this workspace?'),
+      body,
+      accept: trans.__('Pause this workspace')
+    },
+    trans
+  );
 }
 
 /**
@@ -220,12 +313,12 @@ export async function confirmWorkspacePause(
  *
  * @returns whether the commands should be copied.
  */
-export async function explainColdStart(
+export function explainColdStart(
   commands: readonly string[],
   trans: TranslationBundle
 ): Promise<boolean> {
-  const body = ReactWidget.create(
-    <div className="jp-Pause-dialog">
+  const body = (
+    <>
       <p>
         {trans.__(
           'The workspace starts without its memory once its snapshot is gone. That cannot be undone: what is in memory only, and in no kernel checkpoint, is lost.'
@@ -233,18 +326,18 @@ export async function explainColdStart(
       </p>
       <p>{trans.__('The browser may not delete a snapshot. Run this:')}</p>
       <pre className="jp-Pause-commands">{commands.join('\n')}</pre>
-    </div>
+    </>
   );
-  const result = await showDialog({
-    title: trans.__('Start without the memory?'),
-    body,
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Keep the memory') }),
-      Dialog.warnButton({ label: trans.__('Copy the commands') })
-    ],
-    defaultButton: 0
-  });
-  return result.button.accept;
+  return ask(
+    {
+      title: trans.__('Start without the memory?'),
+      body,
+      refuse: trans.__('Keep the memory'),
+      accept: trans.__('Copy the commands'),
+      dangerous: true
+    },
+    trans
+  );
 }
 
 /**

@@ -3,14 +3,13 @@
  * Distributed under the terms of the Apache License 2.0.
  */
 
-import { Dialog, showDialog } from '@jupyterlab/apputils';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { INotebookCellExecutor } from '@jupyterlab/notebook';
 import { runCell } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { KernelRow } from './api/records';
-import { sessionName } from './names';
+import { confirmRun } from './dialogs';
 import type { IPauseActions, IPauseManager } from './tokens';
 import { isPaused } from './view';
 
@@ -27,7 +26,7 @@ export class PauseCellExecutor implements INotebookCellExecutor {
     this._actions = options.actions;
     this._trans = options.trans;
     this._run = options.run ?? runCell;
-    this._ask = options.ask ?? (row => askToResume(row, this._trans));
+    this._ask = options.ask ?? (row => confirmRun(row, this._trans));
   }
 
   /**
@@ -185,29 +184,4 @@ export namespace PauseCellExecutor {
     /** How the question is asked. */
     ask?: (row: KernelRow) => Promise<boolean>;
   }
-}
-
-async function askToResume(
-  row: KernelRow,
-  trans: TranslationBundle
-): Promise<boolean> {
-  const name = sessionName(row, trans);
-  const pausing = row.state === 'pausing';
-  const result = await showDialog({
-    title: trans.__('Resume and run?'),
-    body: pausing
-      ? trans.__(
-          '%1 is being paused. The cells can run after it was paused and resumed.',
-          name
-        )
-      : trans.__(
-          '%1 is paused. Resume it with its variables, then run the cells?',
-          name
-        ),
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Cancel') }),
-      Dialog.okButton({ label: trans.__('Resume and run') })
-    ]
-  });
-  return result.button.accept;
 }

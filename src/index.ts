@@ -25,6 +25,7 @@ import {
 } from './plugins/notebooks';
 import { outagePlugin } from './plugins/outage';
 import { panelPlugin } from './plugins/panel';
+import { shutDownPlugin } from './plugins/shutdown';
 import {
   pausedScreenPlugin,
   resumeReportPlugin,
@@ -54,6 +55,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   reconnectPlugin,
   connectionPlugin,
   outagePlugin,
+  shutDownPlugin,
   workspacePlugin,
   pausedScreenPlugin,
   resumeReportPlugin

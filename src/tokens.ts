@@ -51,6 +51,9 @@ export namespace CommandIDs {
   /** Resume a checkpoint that no session holds. */
   export const resumeCheckpoint = 'jupyter-pause:resume-checkpoint';
 
+  /** Shut the server down and keep what is paused. */
+  export const shutDown = 'jupyter-pause:shut-down';
+
   /** Run the cells that a pause kept from running. */
   export const runRemaining = 'jupyter-pause:run-remaining';
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from jupyter_pause.stopping.record import StopRecord, corrected
 from jupyter_pause.stopping.signals import StopSignals
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
     from jupyter_pause.owners.base import Adopted
     from jupyter_pause.pauser import Pauser
-    from jupyter_pause.states import StopCause, StopReport
-
-OnExit = Literal["discard", "checkpoint", "ask"]
+    from jupyter_pause.states import OnExit, StopCause, StopReport
 
 
 @dataclass(frozen=True)
@@ -130,4 +128,4 @@ class Stopper:
         return None if report is None else corrected(report, {a.kernel_id: a.checkpoint for a in adopted})
 
 
-__all__ = ["OnExit", "StopRecord", "StopSettings", "StopSignals", "Stopper"]
+__all__ = ["StopRecord", "StopSettings", "StopSignals", "Stopper"]

@@ -65,7 +65,8 @@ export function state(
     kernels,
     operation,
     last_resume: null,
-    last_stop: null
+    last_stop: null,
+    on_exit: 'discard'
   };
 }
 

@@ -427,6 +427,11 @@ export interface components {
             operation: components["schemas"]["Operation"] | null;
             last_resume: components["schemas"]["ResumeReport"] | null;
             last_stop: components["schemas"]["StopReport"] | null;
+            /**
+             * @description What becomes of running kernels when a person stops the server; paused ones stay paused in any case
+             * @enum {string}
+             */
+            on_exit: "discard" | "checkpoint" | "ask";
         };
         /** @description What became of one kernel when its server was stopped */
         StoppedKernel: {

@@ -163,6 +163,18 @@ export class LabServer {
     await this._end('SIGTERM');
   }
 
+  /** Wait until the server has ended by itself, with code 0. */
+  async ended(): Promise<void> {
+    const started = this._process;
+    await until(
+      'the server has ended',
+      () => started !== null && started.exitCode !== null
+    );
+    if (started?.exitCode !== 0) {
+      throw new Error(`The server did not end in peace:\n${this.log}`);
+    }
+  }
+
   /**
    * A REST call with the token.
    *
