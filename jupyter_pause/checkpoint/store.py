@@ -157,14 +157,23 @@ class CheckpointStore:
         `progress` gets bytes done and in all. Raises CheckpointError, also with code ``cancelled``; the staging folder
         then stays, for `discard_staging`.
         """
+        return self.seal(staging, self.read_back(staging, progress, cancelled), cancelled)
+
+    def read_back(
+        self,
+        staging: Path,
+        progress: Callable[[int, int], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> dict[str, Any]:
+        """The first half of `commit`: read and hash all of it; returns the manifest as it was written."""
+        return _raising(lambda: layout.read_back(str(staging), progress, cancelled))
+
+    def seal(
+        self, staging: Path, manifest: dict[str, Any], cancelled: Callable[[], bool] | None = None
+    ) -> CheckpointManifest:
+        """The second half: sign `manifest` (what was read back, perhaps with more losses), sync, rename."""
         final = self.path(staging.name)
-        try:
-            raw = layout.commit(str(staging), str(final), self._key(), progress, cancelled)
-        except layout.LayoutError as error:
-            raise CheckpointError(error.code, **error.params) from error
-        except OSError as error:
-            raise CheckpointError(layout.code_of_os_error(error)) from error
-        return _model(raw)
+        return _model(_raising(lambda: layout.seal(str(staging), str(final), self._key(), manifest, cancelled)))
 
     # --- afterwards --------------------------------------------------------------------------------------------
 
@@ -278,6 +287,16 @@ class CheckpointStore:
         if not stat.S_ISDIR(status.st_mode):
             raise CheckpointError("not_found")
         return folder
+
+
+def _raising(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `work` gives; its errors as CheckpointError."""
+    try:
+        return work()
+    except layout.LayoutError as error:
+        raise CheckpointError(error.code, **error.params) from error
+    except OSError as error:
+        raise CheckpointError(layout.code_of_os_error(error)) from error
 
 
 def _model(raw: dict[str, Any]) -> CheckpointManifest:

@@ -20,7 +20,7 @@ import types
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-from . import arrays, deeppickler, fingerprint, layout, losses, packages, randomness, regions
+from . import arrays, deeppickler, evidence, fingerprint, layout, losses, packages, randomness, regions
 from .context import live_namespace, make_tombstone
 from .deep import Deep
 from .reducing import ATOMS, PROTOCOL, Lost, Reducer, reason_of
@@ -88,6 +88,9 @@ class FramePickler(pickle.Pickler):
         self._handlers = reducer.handlers
         self._blacklist = blacklist
         self.last: Any = None
+        #: The variable being pickled.
+        self.variable: Optional[str] = None
+        self.witness = evidence.Witness()
         #: (object, reason, number of the loss) of everything replaced so far.
         self.lost: List[Tuple[Any, str, int]] = []
         self._numbers: Dict[int, int] = {}
@@ -114,6 +117,8 @@ class FramePickler(pickle.Pickler):
             return self.replace(value, str(error))
         if handler.way == "revive" and handler.reviver.rebuilt:
             self.revived.append(value)
+        elif handler.way in ("plain", "recipe"):
+            self.witness.see(value, recipe, self.variable)
         return recipe
 
     def replace(self, value: Any, reason: str) -> Tuple[Any, ...]:
@@ -129,6 +134,7 @@ class FramePickler(pickle.Pickler):
         """Let go of all objects."""
         self.clear_memo()
         self.lost, self.revived, self.last = [], [], None
+        self.witness = evidence.Witness()
 
 
 class Record:
@@ -183,7 +189,7 @@ class Dump:
     def variable(self, record: Record, as_lost: Optional[str], deep: bool) -> None:
         """Write one frame; `deep` takes the pickler for deep nesting. Raises Failed, Cancelled, OSError."""
         watch, pickler = self._watch, self.pickler
-        watch.variable = record.name
+        watch.variable = pickler.variable = record.name
         watch.check()
         lost, revived, first = len(pickler.lost), len(pickler.revived), len(self.buffers)
         value = _Replaced(pickler, record.value, as_lost) if as_lost is not None else record.value
@@ -207,6 +213,20 @@ class Dump:
         slow = deeppickler.DeepPickler(self.writer, pickler.memo.copy(), pickler._take, pickler.reducer_override)
         slow.dump(value)
         pickler.memo = slow.memo
+
+    def notes(self) -> Optional[Dict[str, int]]:
+        """Write what was noted about objects with rules of their own; None where nothing was to note."""
+        witness = self.pickler.witness
+        if not witness.notes and not witness.unseen:
+            return None
+        try:
+            self.pickler.dump((frame_mark("notes"), witness.notes))
+        except (Cancelled, OSError):
+            raise
+        except Exception:  # the variables are complete without them
+            self.writer.end()
+            return {"frame": -1, "objects": 0, "unseen": len(witness.notes) + witness.unseen}
+        return {"frame": self.writer.end(), "objects": len(witness.notes), "unseen": witness.unseen}
 
     def close(self, sync: bool) -> None:
         """Close the file."""
@@ -336,6 +356,7 @@ class Capture:
         frames = dump.writer
         try:
             watch.variable = None
+            notes = dump.notes()
             code, sources = dump.reducer.definitions.code.write(frames.add)
             extras = frames.add(pickle.dumps(randomness.collect(), PROTOCOL))
             pieces, places = dump.buffers.regions()
@@ -358,6 +379,7 @@ class Capture:
             code=code,
             sources=sources,
             random=extras,
+            notes=notes,
             regions=stored,
             buffers=places,
             packs=pack,

@@ -28,8 +28,10 @@ PACK = "pack.bin"
 MANIFEST = "manifest.json"
 SIGNATURE = "manifest.sig"
 RESULT = "result.json"
+#: What the kernel imported, and its search path: for the process that tries the checkpoint out.
+START = "start.json"
 #: Files of the conversation between server and kernel: they never become part of a checkpoint.
-SCRATCH = ("request.json", "progress.json", RESULT, "cancel")
+SCRATCH = ("request.json", "progress.json", RESULT, "cancel", START)
 #: Frames up to this size are compressed: they are mostly text-like and small; larger ones go straight to the disk,
 #: which is faster than the compressor.
 COMPRESS_BELOW = 4 * 1024 * 1024
@@ -566,18 +568,43 @@ def commit(
     Until the rename there is no checkpoint; after it there is a complete one. Returns the manifest. Raises LayoutError:
     incomplete, damaged, unsupported_format, no_space, unwritable, cancelled; the staging folder is then left as it is.
     """
-    data = read_manifest(staging)
-    manifest = parse_manifest(data)
-    if manifest.get("id") != os.path.basename(final) or not is_id(manifest.get("id")):
+    return seal(staging, final, secret, read_back(staging, progress, cancelled), cancelled)
+
+
+def read_back(
+    staging: str, progress: Optional[Progress] = None, cancelled: Optional[Cancelled] = None
+) -> Dict[str, Any]:
+    """The manifest of a written checkpoint, after all of it was read from the disk and found as it was written.
+
+    Raises LayoutError: incomplete, damaged, unsupported_format, cancelled.
+    """
+    manifest = parse_manifest(read_manifest(staging))
+    if manifest.get("id") != os.path.basename(staging) or not is_id(manifest.get("id")):
         raise LayoutError("damaged", file=MANIFEST)
     check_sizes(staging, manifest)
     if hash_everything(staging, manifest, from_disk=True, progress=progress, cancelled=cancelled):
         raise LayoutError("damaged", file=PACK)
+    return manifest
+
+
+def seal(
+    staging: str, final: str, secret: bytes, manifest: Dict[str, Any], cancelled: Optional[Cancelled] = None
+) -> Dict[str, Any]:
+    """Write the manifest of a checkpoint that was read back, sign it, sync, rename; returns it.
+
+    Raises LayoutError: damaged, no_space, unwritable, cancelled.
+    """
+    if manifest.get("id") != os.path.basename(final):
+        raise LayoutError("damaged", file=MANIFEST)
+    check_sizes(staging, manifest)
     if cancelled is not None and cancelled():
         raise LayoutError("cancelled")
+    data = canonical_json(manifest)
     try:
         if os.path.lexists(final):
             raise LayoutError("unwritable", detail="exists")
+        if data != read_manifest(staging):
+            write_private(os.path.join(staging, MANIFEST), data)
         write_private(os.path.join(staging, SIGNATURE), sign(data, secret).encode("ascii"))
         remove_quietly(*[os.path.join(staging, name) for name in SCRATCH])
         fsync_folder(staging)

@@ -19,7 +19,11 @@ MOST_OBJECTS, MOST_SECONDS = 500_000, 3.0
 
 def type_name(value: Any) -> str:
     """The type as a person knows it."""
-    cls = type(value)
+    return name_of_type(type(value))
+
+
+def name_of_type(cls: type) -> str:
+    """A type as a person knows it."""
     if cls.__module__ in ("builtins", "__main__"):
         return cls.__qualname__
     return "%s.%s" % (cls.__module__, cls.__qualname__)

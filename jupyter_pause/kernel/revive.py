@@ -15,12 +15,16 @@ import time
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
-from . import context, fingerprint, layout, losses, memory, randomness
+from . import context, evidence, fingerprint, layout, losses, memory, randomness
 from .definitions import CodeLoader
+from .framegraph import FrameGraph
 from .reducing import Reducer
 from .revivers import Help
 from .tolerant import TolerantUnpickler, clause, find_global
 from .tombstone import loss_of
+
+#: Bytes of frames that are read once more, slowly, to say where in a variable something came back differently.
+_MOST_GRAPH = 32 * 1024 * 1024
 
 
 class FrameFile:
@@ -117,6 +121,8 @@ class Loader:
         self.context = context.LoadContext(namespace, manifest["losses"], CodeLoader(manifest, reader.read))
         self.compared = 0
         self.mismatched: List[str] = []
+        #: What objects with rules of their own brought back differently, as losses.
+        self.different: List[Dict[str, Any]] = []
         self._patched: List[str] = []
 
     def load(self) -> None:
@@ -133,6 +139,7 @@ class Loader:
             self._random()
             for entry in entries:
                 self._compare(entry)
+            self._compare_notes(entries)
         finally:
             context.enter(before)
 
@@ -208,16 +215,51 @@ class Loader:
 
     def _compare(self, entry: Dict[str, Any]) -> None:
         value = self.context.namespace.get(entry["name"])
-        if entry.get("fingerprint") is None or loss_of(value) is not None:
+        if entry.get("fingerprint") is None or entry["fate"] == "lost" or loss_of(value) is not None:
             return
         self.compared += 1
         if fingerprint.of(value) != entry["fingerprint"]:
             self.mismatched.append(entry["name"])
 
+    def _compare_notes(self, entries: List[Dict[str, Any]]) -> None:
+        """Objects with rules of their own against what was noted of them when they were saved."""
+        frame = (self.manifest.get("notes") or {}).get("frame", -1)
+        if frame < 0:
+            return
+        self.context.variable = ""
+        self._file.open(self._reader.read(frame))
+        try:
+            found = list(evidence.differences(self._fast.load()[1]))
+        except Exception:  # an object that cannot be read: nothing is known, nothing is said
+            return
+        if not found:
+            return
+        graph, notes = self._graph(entries, frame)
+        for item in found:
+            node = notes[item.number][0] if notes else None
+            path = (graph.path(item.variable, node) or item.variable) + (item.path or "")
+            loss = {"name": item.variable, "path": path, "type": item.type, "reason": item.reason, "cell": None}
+            self.different.append(loss)
+
+    def _graph(self, entries: List[Dict[str, Any]], frame: int) -> Any:
+        """The frames as a graph, and the notes in it; without them where they are too large to be read so slowly."""
+        graph = FrameGraph(FrameFile())
+        frames = [0, *(entry["frame"] for entry in entries), frame]
+        if sum(self.manifest["frames"][number]["bytes"] for number in frames) > _MOST_GRAPH:
+            return graph, None
+        try:
+            for number in frames[:-1]:
+                graph.add(self._reader.read(number))
+            return graph, graph.add(self._reader.read(frame))
+        except Exception:
+            return graph, None
+
     def _new_losses(self) -> List[Dict[str, Any]]:
         """What could not be made here, once each, with variables that are only another name of it."""
-        found = {(loss["name"], loss["path"]): loss for loss in self.context.losses}
-        said = {loss["path"] for loss in self.manifest["losses"]} | {path for _, path in found}
+        known = {(loss["name"], loss["path"]) for loss in self.manifest["losses"]}
+        all_of_them = {(loss["name"], loss["path"]): loss for loss in self.different + self.context.losses}
+        found = {key: loss for key, loss in all_of_them.items() if key not in known}
+        said = {path for _, path in known} | {path for _, path in found}
         for entry in self.manifest["variables"]:
             info = loss_of(self.context.namespace.get(entry["name"]))
             if info is not None and entry["name"] not in said:

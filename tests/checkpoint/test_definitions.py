@@ -214,10 +214,12 @@ def check_slotted(back: Process) -> None:
 def test_frozen_dataclasses_with_slots(start: Start, again: Start, saved: str, loaded: str) -> None:
     source, target = (None if minor == "own" else python(minor) for minor in (saved, loaded))
     back = again((start(source) if source else start()).cells(*SLOTTED), *([target] if target else []))
-    assert back.loaded["losses"] == [] and back.loaded["mismatched"] == []
+    # Its own rule adds 100, so that it is not what it was: that is said.
+    told = ["own.x"] if back.value("step") else []
+    assert [loss["path"] for loss in back.loaded["losses"]] == told and back.loaded["mismatched"] == []
     check_slotted(back)
     twice = again(back)
-    assert twice.loaded["losses"] == []
+    assert [loss["path"] for loss in twice.loaded["losses"]] == told
     check_slotted(twice)
 
 

@@ -177,7 +177,8 @@ def test_ones_own_rules_for_saving_are_respected(start: Start, again: Start) -> 
             "own = Own()\nclass Red:\n    def __init__(self, x): self.x = x\n    def __reduce__(self): return Red, (self.x * 2,)\nred = Red(4)",
         )
     )
-    assert back.loaded["losses"] == []
+    # What a class leaves out and makes again is its own business; another value than there was is said.
+    assert [loss["path"] for loss in back.loaded["losses"]] == ["red.x"]
     back.true("next(own.gen) == 'n'", "red.x == 8")
 
 
