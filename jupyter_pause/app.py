@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_core.paths import jupyter_data_dir, jupyter_runtime_dir
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Bool, Enum, Float, List, Unicode, default
+from traitlets import Bool, Enum, Float, Integer, List, Unicode, default
 
 from .clock import SystemClock
 from .documents import DocumentSaver
@@ -34,6 +34,7 @@ EVENTS = {name: f"https://events.jupyter.org/jupyter_pause/{name}/v1" for name i
 
 #: Seconds between two looks at what changed by itself.
 TICK = 2.0
+SECONDS_A_DAY = 86400.0
 
 
 class PauseApp(ExtensionApp):
@@ -106,6 +107,27 @@ class PauseApp(ExtensionApp):
 
     resume_timeout = Float(1800.0, help="Seconds after which a resume counts as failed.").tag(config=True)
 
+    keep_checkpoints = Integer(
+        3,
+        min=0,
+        help="""How many complete checkpoints of one kernel are kept; after a pause, older ones are deleted that nothing
+        will come back from. 0: all.""",
+    ).tag(config=True)
+
+    keep_days = Float(
+        0.0,
+        min=0.0,
+        help="""Days after which a checkpoint is deleted that no paused notebook will come back from, also the newest of
+        its kernel. 0: never.""",
+    ).tag(config=True)
+
+    max_bytes = Integer(
+        0,
+        min=0,
+        help="""Bytes that all checkpoints may take together; above, the oldest go that are neither the newest of their
+        kernel nor what a paused notebook will come back from. 0: no limit.""",
+    ).tag(config=True)
+
     owner = Enum(
         ["auto", "local", "kubeflow", "notebook_v1", "jupyterhub", "sandbox", "statefulset"],
         default_value="auto",
@@ -165,6 +187,7 @@ class PauseApp(ExtensionApp):
         from .journal import Journal
         from .owners.local import LocalOwner
         from .pauser import Pauser, PauserSettings
+        from .retention import RetentionPolicy
 
         server = self._server
         self._clock = SystemClock()
@@ -202,6 +225,7 @@ class PauseApp(ExtensionApp):
                 resume_timeout=self.resume_timeout,
                 on_exit=cast("OnExit", self.on_exit),
                 environment=environment,
+                retention=RetentionPolicy(self.keep_checkpoints, self.keep_days * SECONDS_A_DAY, self.max_bytes),
             ),
             documents=DocumentSaver(self._emit_documents, self._count_frontends),
             outputs=OutputWatch(server.kernel_manager, self._clock, lambda: self._pauser.announce()),
@@ -295,6 +319,7 @@ class PauseApp(ExtensionApp):
         finally:
             self._pauser.taken_over.set()
             self._gate.open()
+        self._spawn(self._pauser.clean_up())
         self._owner.start()
         self._workspace.start(self._pauser)
         self._spawn(self._tick_for_ever())

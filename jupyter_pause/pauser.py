@@ -13,6 +13,7 @@ import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,12 @@ from .kernel_channel import control_request
 from .operations import Cancelled, RunningOperation
 from .pausing import POLL_INTERVAL, PauseOptions, PauseRun, summary
 from .provisioner import PauseProvisioner
+from .restoring import RestoreRun, forget
 from .resuming import ResumeRun
+from .retention import Retention, RetentionPolicy
+from .snapshot.engine import NotRestored
+from .snapshot.sentences import reason as snapshot_reason
+from .snapshotting import not_exact
 from .states import (
     AGGREGATION_ORDER,
     Cause,
@@ -55,6 +61,7 @@ if TYPE_CHECKING:
     from .journal import Journal
     from .missed_output import OutputWatch
     from .owners.local import Adopted, LocalOwner
+    from .snapshot.engine import SnapshotEngine
     from .workspace.pauser import WorkspacePauser
 
 #: How many ended operations `GET operations/ID` still knows.
@@ -79,6 +86,7 @@ class PauserSettings:
     on_exit: OnExit = "discard"
     #: Why the mode is `local` although something of a cluster is here.
     environment: Reason | None = None
+    retention: RetentionPolicy = field(default_factory=RetentionPolicy)
 
     def require_room(self) -> None:
         """Raise PauseError `unwritable` when nothing can be written where checkpoints go."""
@@ -104,6 +112,8 @@ class KernelEntry:
     aborted_notebook_cells: list[str] = field(default_factory=list)
     #: Cells that the process had run when it came back by a snapshot: only a later one is its first use.
     cells_before: int = 0
+    #: The process snapshot that the kernel would come back from; also one that could not be used, to be tried again.
+    snapshot: str | None = None
 
 
 class Pauser:
@@ -125,8 +135,12 @@ class Pauser:
         log: Any,
         runtime_dir: Path,
         idle_clock_anew: Callable[[], None] = lambda: None,
+        snapshots: SnapshotEngine | None = None,
     ) -> None:
-        """`idle_clock_anew` is called when something came back: from then on the server counts as used (S10)."""
+        """`idle_clock_anew` is called when something came back: from then on the server counts as used (S10).
+
+        `snapshots`: takes exact snapshots beside the checkpoints, where they can be had; None: nobody can.
+        """
         self.kernel_manager = kernel_manager
         self.session_manager = session_manager
         self.store = store
@@ -140,6 +154,7 @@ class Pauser:
         self._emit = emit
         self._runtime_dir = runtime_dir
         self.idle_clock_anew = idle_clock_anew
+        self.snapshots = snapshots
         self._revision = 0
         self._started = clock.now()
         self._entries: dict[str, KernelEntry] = {}
@@ -159,6 +174,15 @@ class Pauser:
         self.taken_over = asyncio.Event()
         #: What the last stop of an earlier server kept.
         self.last_stop: StopReport | None = None
+        self.retention = Retention(
+            store,
+            settings.retention,
+            used=self._claimed_checkpoints,
+            delete=partial(self.delete_checkpoint, force=False),
+            clock=clock,
+            journal=journal,
+            log=log,
+        )
 
     # --- looking ------------------------------------------------------------------------------------------------
 
@@ -218,6 +242,7 @@ class Pauser:
             operation=running[0].snapshot() if running else None,
             last_resume=self._last_resume,
             last_stop=self.last_stop,
+            process_snapshots=None if self.snapshots is None else self.snapshots.outlook(),
             on_exit=self.settings.on_exit,
         )
         if self.workspace is not None:
@@ -496,6 +521,8 @@ class Pauser:
                 self._exclusive = None
                 if self.workspace is not None:
                     self.workspace.left(operation, error)
+            if operation.model.kind == "pause" and state == "done":
+                self._background(self.clean_up())
 
     def _leave(self, kernel_id: str, error: PauseError | None) -> None:
         entry = self._entry(kernel_id)
@@ -572,6 +599,8 @@ class Pauser:
         if busy or request.on_loss == "accept":
             return
         losses = await self._known_losses(kernel_id)
+        if losses and not await self.snapshot_obstacles(kernel_id):
+            losses = not_exact(losses)
         if losses:
             raise PauseError("would_lose", losses=losses)
 
@@ -613,6 +642,7 @@ class Pauser:
             entry = self._entry(kernel_id)
             entry.last_pause = report
             entry.checkpoint = await self._summary(report.checkpoint)
+            await self._keep_snapshot(kernel_id, report.snapshot)
             operation.model.checkpoint = report.checkpoint
             operation.model.cancellable = True
             self.journal.record(
@@ -628,8 +658,6 @@ class Pauser:
 
     async def resume(self, request: ResumeRequest) -> Operation:
         """Begin a resume; raises PauseError when it is refused (nothing has changed then)."""
-        if request.from_ == "snapshot":
-            raise PauseError("snapshot_unavailable")
         if request.kernel is None and request.checkpoint is None:
             raise PauseError("bad_request", detail="give `kernel` or `checkpoint`")
         if request.kernel is not None:
@@ -644,24 +672,50 @@ class Pauser:
             raise PauseError("operation_in_progress", operation=self._by_kernel[kernel_id].id)
         if not provisioner.paused:
             await self._note_first_use(kernel_id)
+            if entry.state == "ready" and request.from_ == "snapshot" and entry.snapshot is not None:
+                return await self._resume_again(kernel_id, request)
             if entry.state == "ready" and request.checkpoint is None:
                 operation = self._begin("resume", [kernel_id], "user")
                 self._finish_at_once(operation)
                 return operation.snapshot()
             raise PauseError("not_paused")
         checkpoint_id = request.checkpoint or (entry.checkpoint.id if entry.checkpoint else None)
+        snapshot_id = self._snapshot_for(entry, request, checkpoint_id)
         if checkpoint_id is None:
             raise PauseError("checkpoint_missing")
         operation = self._begin("resume", [kernel_id], "user")
         try:
-            manifest = await self.verified_manifest(checkpoint_id, buffers=False, kernel_id=kernel_id)
-            await self._require_same_environment(kernel_id, manifest, request)
+            if snapshot_id is None:
+                await self._require_loadable(kernel_id, checkpoint_id, request)
         except BaseException:
             self._abandon(operation)
             raise
         self._set(kernel_id, "resuming", phase="checking", operation=operation.id)
-        self._launch(operation, self._resume_one(operation, kernel_id, checkpoint_id))
+        self._launch(operation, self._resume_one(operation, kernel_id, checkpoint_id, snapshot_id, request))
         return operation.snapshot()
+
+    def _snapshot_for(self, entry: KernelEntry, request: ResumeRequest, checkpoint_id: str | None) -> str | None:
+        """The snapshot to try, if any. Another checkpoint than the newest was asked for: then that is meant."""
+        newest = entry.checkpoint is None or checkpoint_id == entry.checkpoint.id
+        if request.from_ != "checkpoint" and newest and self.snapshots is not None and entry.snapshot is not None:
+            return entry.snapshot
+        if request.from_ == "snapshot":
+            raise PauseError("snapshot_unavailable")
+        return None
+
+    async def _resume_again(self, kernel_id: str, request: ResumeRequest) -> Operation:
+        """It came back by its checkpoint and was not used yet: end it, and try the snapshot that was kept."""
+        entry = self._entry(kernel_id)
+        checkpoint = entry.checkpoint.id if entry.checkpoint else None
+        await self.owner.record(kernel_id, state="paused", checkpoint=checkpoint, snapshot=entry.snapshot)
+        await self.provisioner(kernel_id).release()
+        self._set(kernel_id, "paused")
+        return await self._resume_kernel(kernel_id, request)
+
+    async def _require_loadable(self, kernel_id: str, checkpoint_id: str, request: ResumeRequest) -> None:
+        """Raises PauseError when the checkpoint is not sound, or was made in another environment."""
+        manifest = await self.verified_manifest(checkpoint_id, buffers=False, kernel_id=kernel_id)
+        await self._require_same_environment(kernel_id, manifest, request)
 
     async def _require_not_held(self, kernel_id: str) -> None:
         """A session that another server held is taken over now, if that server is gone."""
@@ -726,8 +780,45 @@ class Pauser:
         if differences:
             raise PauseError("environment_differs", differences=differences)
 
-    async def _resume_one(self, operation: RunningOperation, kernel_id: str, checkpoint_id: str) -> None:
+    async def _bring_back(
+        self,
+        operation: RunningOperation,
+        kernel_id: str,
+        checkpoint_id: str,
+        snapshot_id: str | None,
+        request: ResumeRequest,
+    ) -> ResumeReport:
+        """By the snapshot, else by the checkpoint with the reason: one after the other, never both at once."""
+        fallback: Reason | None = None
+        if snapshot_id is not None and self.snapshots is not None:
+            try:
+                return await RestoreRun(self, self.snapshots, operation, kernel_id, snapshot_id).run()
+            except NotRestored as error:
+                fallback = error.reason
+                self.note(kernel_id, fallback.code)
+                if request.from_ == "snapshot":
+                    detail = fallback.message
+                    raise PauseError(
+                        "snapshot_not_usable", detail=detail, why=fallback.code, **_more(fallback)
+                    ) from None
+            await self._require_loadable(kernel_id, checkpoint_id, request)
         report = await ResumeRun(self, operation, kernel_id, checkpoint_id).run()
+        report.fallback = fallback
+        return report
+
+    async def _resume_one(
+        self,
+        operation: RunningOperation,
+        kernel_id: str,
+        checkpoint_id: str,
+        snapshot_id: str | None,
+        request: ResumeRequest,
+    ) -> None:
+        report = await self._bring_back(operation, kernel_id, checkpoint_id, snapshot_id, request)
+        if report.via == "snapshot":
+            await self.note_cells_before(kernel_id)
+        if report.fallback is None:
+            await self._keep_snapshot(kernel_id, None)
         entry = self._entry(kernel_id)
         report.ports_changed = bool(getattr(self.provisioner(kernel_id), "ports_changed", False))
         entry.last_resume = self._last_resume = report
@@ -850,10 +941,14 @@ class Pauser:
         entry = self._entry(report.kernel)
         entry.last_resume = report
         if report.kernel in self.kernel_manager:
-            kernel = self.kernel_manager.get_kernel(report.kernel)
-            status = await control_request(kernel, {"op": "status"}, self.settings.control_timeout)
-            entry.cells_before = int((status or {}).get("cells_shown") or 0)
+            await self.note_cells_before(report.kernel)
         self._set(report.kernel, "ready" if report.outcome != "fresh" else "running", outcome=report.outcome)
+
+    async def note_cells_before(self, kernel_id: str) -> None:
+        """The process came back as it was: cells that it has run by now are not its first use."""
+        kernel = self.kernel_manager.get_kernel(kernel_id)
+        status = await control_request(kernel, {"op": "status"}, self.settings.control_timeout)
+        self._entry(kernel_id).cells_before = int((status or {}).get("cells_shown") or 0)
 
     async def leave_as_paused(self, kernel_id: str, checkpoint: str) -> None:
         """The server goes, and this kernel's checkpoint is written: end it as a paused one, for the next start."""
@@ -913,6 +1008,7 @@ class Pauser:
             await self.adopted_live(adopted.kernel_id, adopted.server_seen)
         else:
             self.adopted(adopted.kernel_id, await self._summary(adopted.checkpoint), adopted.since)
+            await self._keep_snapshot(adopted.kernel_id, record.snapshot if record is not None else None)
 
     def adopted(self, kernel_id: str, checkpoint: CheckpointSummary | None, since: datetime) -> None:
         """A paused session was taken over from disk."""
@@ -965,11 +1061,30 @@ class Pauser:
         if kernel_id in self.kernel_manager and self._entry(kernel_id).state == "unknown":
             self._set(kernel_id, "running")
 
+    # --- snapshots ----------------------------------------------------------------------------------------------
+
+    async def snapshot_obstacles(self, kernel_id: str) -> list[Reason]:
+        """Why a pause of this kernel would take no snapshot; empty when it would."""
+        provisioner = self.provisioner(kernel_id)
+        if self.snapshots is None or provisioner.kernel_pid is None:
+            return [snapshot_reason("snapshots_off")]
+        return await self.snapshots.in_the_way_of(provisioner.kernel_pid, provisioner.parent.transport)
+
+    async def _keep_snapshot(self, kernel_id: str, snapshot_id: str | None) -> None:
+        """This snapshot is the kernel's now (None: it has none); the one before it is deleted."""
+        entry = self._entry(kernel_id)
+        before, entry.snapshot = entry.snapshot, snapshot_id
+        if entry.checkpoint is not None:
+            entry.checkpoint.via = "snapshot" if snapshot_id is not None else "checkpoint"
+        if before != snapshot_id and self.snapshots is not None:
+            await forget(self.snapshots, before)
+
     def kernel_restarted(self, kernel_id: str, *, while_paused: bool) -> None:
         """A person restarted the kernel: it is empty now, and that is said; the checkpoint stays."""
         entry = self._entry(kernel_id)
         entry.last_resume, entry.aborted_cells, entry.aborted_notebook_cells = None, [], []
         self.outputs.forget(kernel_id)
+        self._background(self._keep_snapshot(kernel_id, None))
         self._set(kernel_id, "running", outcome="fresh", code="restarted_while_paused" if while_paused else "restarted")
 
     def kernel_ended(self, kernel_id: str) -> None:
@@ -977,7 +1092,9 @@ class Pauser:
         operation = self._by_kernel.get(kernel_id)
         if operation is not None and operation.model.cancellable:
             operation.cancel_requested.set()
-        self._entries.pop(kernel_id, None)
+        entry = self._entries.pop(kernel_id, None)
+        if entry is not None and self.snapshots is not None:
+            self._background(forget(self.snapshots, entry.snapshot))
         self.announce()
 
     def remember_aborted(self, kernel_id: str, message_ids: list[str], cell_ids: list[str]) -> None:
@@ -1014,6 +1131,18 @@ class Pauser:
         elsewhere = await asyncio.to_thread(self.owner.held_elsewhere)
         mine = {e.checkpoint.id for e in self._entries.values() if e.checkpoint is not None}
         return set(elsewhere) | {checkpoint_id for checkpoint_id in mine if self.uses(checkpoint_id)}
+
+    async def _claimed_checkpoints(self) -> set[str]:
+        """Used ones, and those that a running kernel came from or saved last: its proof or a retry may read them."""
+        claimed = {e.checkpoint.id for e in self._entries.values() if e.checkpoint is not None}
+        return await self.used_checkpoints() | claimed
+
+    async def clean_up(self) -> None:
+        """Delete checkpoints that have expired. Raises nothing: it is nobody's request."""
+        try:
+            await self.retention.clean()
+        except Exception:
+            self.log.exception("jupyter-pause: deleting expired checkpoints failed; they stay")
 
     async def delete_checkpoint(self, checkpoint_id: str, *, force: bool) -> None:
         """Delete for good; raises PauseError `checkpoint_in_use` unless forced (never during an operation)."""
@@ -1104,3 +1233,8 @@ class Pauser:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _more(reason: Reason) -> dict[str, Any]:
+    """A reason's parameters for an error, without those that the error has itself."""
+    return {name: value for name, value in reason.params.items() if name not in ("detail", "why")}
