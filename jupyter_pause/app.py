@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from .checkpoint.store import CheckpointStore
     from .pauser import Pauser
+    from .snapshot.availability import Mode
+    from .snapshot.engine import SnapshotEngine
     from .states import OnExit
     from .stopping import Stopper
     from .workspace.start import WorkspaceStarter
@@ -128,6 +130,15 @@ class PauseApp(ExtensionApp):
         kernel nor what a paused notebook will come back from. 0: no limit.""",
     ).tag(config=True)
 
+    snapshots = Enum(
+        ["auto", "on", "off"],
+        default_value="auto",
+        help="""Whether a pause also takes an exact snapshot of the whole process, by CRIU: where that works (`auto`; a
+        self-test in the background finds it out), always (`on`: a pause without one is refused), or never (`off`).""",
+    ).tag(config=True)
+
+    criu = Unicode("", help="The program criu, 4.2 or newer. Default: the first one on PATH.").tag(config=True)
+
     owner = Enum(
         ["auto", "local", "kubeflow", "notebook_v1", "jupyterhub", "sandbox", "statefulset"],
         default_value="auto",
@@ -208,6 +219,7 @@ class PauseApp(ExtensionApp):
             find_checkpoint=partial(newest_checkpoint, store),
             describe=lambda kernel_id: self._pauser.session_notes(kernel_id),
         )
+        self._snapshots = self._build_snapshots(root, store)
         pauser = Pauser(
             kernel_manager=server.kernel_manager,
             session_manager=server.session_manager,
@@ -233,6 +245,7 @@ class PauseApp(ExtensionApp):
             log=self.log,
             runtime_dir=Path(jupyter_runtime_dir()),
             idle_clock_anew=self._idle_clock_anew,
+            snapshots=self._snapshots,
         )
         self._link = KernelLink(pauser, self.log)
         self._owner.publish_launch_settings(
@@ -243,6 +256,20 @@ class PauseApp(ExtensionApp):
         )
         self._owner.listen(pauser)
         return pauser
+
+    def _build_snapshots(self, root: Path, store: CheckpointStore) -> SnapshotEngine:
+        """Nothing is looked for yet: the first pause or panel asks."""
+        from .snapshot.availability import Availability
+        from .snapshot.engine import SnapshotEngine
+
+        availability = Availability(
+            mode=cast("Mode", self.snapshots),
+            configured=self.criu,
+            cache=root / "criu.json",
+            now=lambda: self._clock.now().timestamp(),
+            log=self.log,
+        )
+        return SnapshotEngine(root, store.secret_file, availability, self._clock, self.log)
 
     def _build_workspace(self) -> WorkspaceStarter:
         from .workspace.start import WorkspaceOptions, WorkspaceStarter
@@ -314,6 +341,7 @@ class PauseApp(ExtensionApp):
             for adopted in taken_over:
                 await self._pauser.take_over(adopted)
             self._pauser.last_stop = await self._stopper.last_stop(taken_over)
+            await asyncio.to_thread(lambda: self._snapshots.store.clean(self._owner.snapshots()))
         except Exception:
             self.log.exception("jupyter-pause: taking over paused sessions failed; they stay on disk")
         finally:
@@ -383,6 +411,7 @@ class PauseApp(ExtensionApp):
         for task in list(self._tasks):
             task.cancel()
         await self._pauser.stop()
+        await self._snapshots.availability.stop()
         await self._workspace.stop()
         await self._owner.stop()
         await self._link.stop()

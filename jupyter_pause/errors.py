@@ -31,7 +31,16 @@ SENTENCES: dict[str, tuple[int, str]] = {
     "not_cancellable": (409, "It is too late to cancel: the process is being ended after its state was saved."),
     "no_question": (409, "This operation is not waiting for a decision."),
     "too_late": (409, "The operation has ended already."),
-    "snapshot_unavailable": (409, "No process snapshot can be had here. Resume from the checkpoint instead."),
+    "snapshot_unavailable": (409, "This kernel has no process snapshot. Resume from the checkpoint instead."),
+    "snapshot_not_usable": (
+        409,
+        "The process snapshot cannot be used; it is kept, and the kernel is still paused. {detail} Resume from the "
+        "checkpoint, or try again.",
+    ),
+    "snapshot_required": (
+        409,
+        "Pausing needs a process snapshot here (PauseApp.snapshots is `on`), and none can be taken. {detail}",
+    ),
     "would_lose": (422, "Some things would not come back. Look at `losses`, then ask again with on_loss=accept."),
     "environment_differs": (
         422,

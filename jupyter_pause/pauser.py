@@ -797,10 +797,7 @@ class Pauser:
                 fallback = error.reason
                 self.note(kernel_id, fallback.code)
                 if request.from_ == "snapshot":
-                    detail = fallback.message
-                    raise PauseError(
-                        "snapshot_not_usable", detail=detail, why=fallback.code, **_more(fallback)
-                    ) from None
+                    raise _not_usable(fallback) from None
             await self._require_loadable(kernel_id, checkpoint_id, request)
         report = await ResumeRun(self, operation, kernel_id, checkpoint_id).run()
         report.fallback = fallback
@@ -1068,7 +1065,8 @@ class Pauser:
         provisioner = self.provisioner(kernel_id)
         if self.snapshots is None or provisioner.kernel_pid is None:
             return [snapshot_reason("snapshots_off")]
-        return await self.snapshots.in_the_way_of(provisioner.kernel_pid, provisioner.parent.transport)
+        transport = self.kernel_manager.get_kernel(kernel_id).transport
+        return await self.snapshots.in_the_way_of(provisioner.kernel_pid, transport)
 
     async def _keep_snapshot(self, kernel_id: str, snapshot_id: str | None) -> None:
         """This snapshot is the kernel's now (None: it has none); the one before it is deleted."""
@@ -1235,6 +1233,6 @@ class Pauser:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _more(reason: Reason) -> dict[str, Any]:
-    """A reason's parameters for an error, without those that the error has itself."""
-    return {name: value for name, value in reason.params.items() if name not in ("detail", "why")}
+def _not_usable(why: Reason) -> PauseError:
+    params = {name: value for name, value in why.params.items() if name not in ("detail", "why")}
+    return PauseError("snapshot_not_usable", detail=why.message, why=why.code, **params)

@@ -15,6 +15,7 @@ from .checkpoint.store import CheckpointError
 from .errors import PauseError
 from .kernel_channel import control_request, shell_message
 from .operations import Cancelled
+from .snapshotting import SnapshotStep, not_exact
 from .states import CheckpointSummary, Loss, PauseReport, Question
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class PauseRun:
         self._km = pauser.kernel_manager.get_kernel(kernel_id)
         self._provisioner = pauser.provisioner(kernel_id)
         self._pid = self._provisioner.kernel_pid
+        self._exact = SnapshotStep(pauser, operation, kernel_id, options.cause)
         self.staging: Path | None = None
 
     @property
@@ -77,14 +79,18 @@ class PauseRun:
             if self._options.when_busy == "interrupt" and self._pauser.is_busy(self._kernel_id):
                 await self._km.interrupt_kernel()
             result = await self._capture()
-            await self._settle_losses(result)
+            expected = await self._exact.expected()
+            await self._settle_losses(result, expected)
             manifest = await self._commit()
+            if expected:
+                await self._take_exact(result, manifest)
             self._operation.enter("releasing")
             self._operation.point_of_no_return()
             released = True
             return await self._release(manifest, began)
         finally:
             if not released:
+                await self._exact.let_go()
                 await self._put_back()
 
     async def keep(self) -> CheckpointManifest:
@@ -180,14 +186,31 @@ class PauseRun:
 
     # --- what would be lost -------------------------------------------------------------------------------------
 
-    async def _settle_losses(self, result: dict[str, Any]) -> None:
-        """Ask when something would be lost that nobody accepted: "named before", also for a kernel that was busy."""
+    async def _settle_losses(self, result: dict[str, Any], exact: bool = False) -> None:
+        """Ask when something would be lost that nobody accepted: "named before", also for a kernel that was busy.
+
+        `exact`: a snapshot will bring back the process itself.
+        """
         losses = [Loss.model_validate(loss) for loss in result.get("losses") or []]
+        if exact:
+            losses = not_exact(losses)
         if not losses or self._options.on_loss == "accept":
             return
         question = Question(code="would_lose", decisions=["accept", "refuse"], losses=losses)
         if await self._operation.ask(question, self._pauser.settings.decision_timeout) == "refuse":
             raise PauseError("would_lose", losses=losses)
+
+    async def _take_exact(self, result: dict[str, Any], manifest: CheckpointManifest) -> None:
+        """The exact snapshot; where it does not come, what the checkpoint lacks is a loss after all."""
+        try:
+            if await self._exact.take(manifest.id):
+                return
+            await self._require_alive_or_keep(manifest)
+            await self._settle_losses(result)
+        except (Cancelled, PauseError) as error:
+            if not isinstance(error, PauseError) or error.code != "kernel_died":
+                await asyncio.to_thread(self._store.delete, manifest.id)  # the kernel goes on, nobody will want it
+            raise
 
     # --- commit and release -------------------------------------------------------------------------------------
 
@@ -224,11 +247,13 @@ class PauseRun:
         pauser = self._pauser
         # The record goes first: were the server to die between the two, the next one finds both the checkpoint and
         # the process, and takes the process.
-        await pauser.owner.record(self._kernel_id, state="paused", checkpoint=manifest.id)
+        snapshot = self._exact.snapshot
         try:
+            await pauser.owner.record(self._kernel_id, state="paused", checkpoint=manifest.id, snapshot=snapshot)
             released = await self._provisioner.release()
         except Exception as error:
             await pauser.owner.record(self._kernel_id, state="running", checkpoint=None)
+            await self._exact.let_go()
             await self._unhold()
             raise PauseError("release_failed", detail=type(error).__name__) from error
         return PauseReport(
@@ -239,6 +264,9 @@ class PauseRun:
             seconds=round(pauser.clock.monotonic() - began, 3),
             rss_before=released.rss_before,
             process_gone=released.gone,
+            snapshot=snapshot,
+            snapshot_bytes=self._exact.bytes,
+            snapshot_reasons=self._exact.reasons,
         )
 
     async def _put_back(self) -> None:

@@ -136,6 +136,19 @@ class PortHold:
         for transport in list(self._connections.values()):
             transport.abort()
 
+    def share(self, on: bool) -> None:
+        """Whether another process of this user may listen on the held ports too: for CRIU, which binds them anew.
+
+        So there is no moment in which a port belongs to nobody. Other users are refused in any case (socket(7)).
+        """
+        for sock in self._sockets.values():
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, int(on))
+
+    def replace(self, sockets: dict[int, socket.socket]) -> None:
+        """Hold these sockets instead of the ones held now (ports that are missing here are let go)."""
+        self.free()
+        self._sockets = dict(sockets)
+
     def free(self, ports: Iterable[int] | None = None) -> None:
         """Let `ports` (default: all) go. Calling it again does nothing."""
         for port in list(self._sockets) if ports is None else list(ports):

@@ -110,6 +110,15 @@ class KernelProcesses:
             except (psutil.Error, OSError):
                 continue
 
+    def wake(self) -> None:
+        """Let members go on that are stopped: a pause was cut short between a process snapshot and the end."""
+        for process in self.members:
+            try:
+                if process.status() == psutil.STATUS_STOPPED:
+                    process.resume()
+            except (psutil.Error, OSError):
+                continue
+
     def alive(self) -> list[int]:
         """Pids of the members that still hold something.
 
@@ -184,6 +193,22 @@ class AttachedProcess:
     def terminate(self) -> None:
         """SIGTERM."""
         self.send_signal(signal.SIGTERM)
+
+
+class RestoredProcess(AttachedProcess):
+    """A process that was restored from a snapshot: our child, but not of Popen's making, so it is reaped here."""
+
+    def poll(self) -> int | None:
+        """None while it lives; then its exit code."""
+        if self.returncode is not None:
+            return self.returncode
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:  # not our child: CRIU was not run by this process, or somebody else reaped it
+            return super().poll()
+        if pid:
+            self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
 
 
 async def processes_of(pid: int, pgid: int | None, started: float | None) -> tuple[KernelProcesses, int]:

@@ -22,14 +22,15 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from . import launch
 from .clock import SYSTEM_CLOCK
+from .foreign_sockets import listening_sockets
 from .kernel_manager_marks import ManagerMarks
 from .kernel_output import KernelOutput
 from .launch import Adoption, EventKind, KernelEvent, LaunchSettings
 from .ports import PortHold
-from .processes import AttachedProcess, KernelProcesses, processes_of, start_time
+from .processes import AttachedProcess, KernelProcesses, RestoredProcess, processes_of, start_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from .states import Reason
 
@@ -285,13 +286,19 @@ class PauseProvisioner(LocalProvisioner):
 
     async def _attach(self, pid: int, started: float) -> None:
         """Own a process that another server started. Raises ProcessLookupError if it is gone."""
-        self.process = AttachedProcess(pid, started)  # type: ignore[assignment]
-        self.pid, self.pid_start_time = pid, started
-        self.pgid = os.getpgid(pid)
+        self._own(AttachedProcess(pid, started), started)
+        await asyncio.to_thread(self.write_kernel_file)
+        processes, _ = await processes_of(pid, self.pgid, started)
+        processes.wake()
+
+    def _own(self, process: AttachedProcess, started: float) -> None:
+        """Treat a process that this object did not launch as if it had."""
+        self.process = process  # type: ignore[assignment]
+        self.pid, self.pid_start_time = process.pid, started
+        self.pgid = os.getpgid(process.pid)
         self._output = KernelOutput(launch.output_file(self._km.connection_file, self.kernel_id))
         self._output.attach()
         self._output.start()
-        await asyncio.to_thread(self.write_kernel_file)
 
     async def _begin_paused(self) -> None:
         self.paused = True
@@ -384,12 +391,7 @@ class PauseProvisioner(LocalProvisioner):
         another server), `not_pausable` (the kernel specification was changed meanwhile) or what launching raises; the
         kernel is then still paused.
         """
-        if not self.paused:
-            raise ProvisionerError("not_paused")
-        settings = launch.launch_settings()
-        may_resume = settings.may_resume if settings is not None else None
-        if may_resume is not None and not await asyncio.to_thread(may_resume, self.kernel_id):
-            raise ProvisionerError("session_held")
+        await self._require_mine()
         km = self._km
         path = launch.load_file(km.connection_file, self.kernel_id)
         try:
@@ -406,6 +408,44 @@ class PauseProvisioner(LocalProvisioner):
             launch.remove_file(path)
             await self._still_paused()
             raise
+        self._begin_resuming()
+
+    async def reclaim_from(self, restore: Callable[[], Awaitable[int]]) -> None:
+        """Take back the process that `restore` brings to life from a snapshot; it returns its pid.
+
+        It must listen on the ports of this kernel. Until `settle()` the kernel counts as resuming. Raises
+        ProvisionerError `not_paused`, `session_held`, or what `restore` raises; the kernel is then still paused.
+        """
+        await self._require_mine()
+        launch.remove_file(launch.load_file(self._km.connection_file, self.kernel_id))
+        try:
+            await asyncio.to_thread(self.write_kernel_file)
+            if self._hold is not None:
+                self._hold.quiet()
+                self._hold.share(True)
+            pid = await restore()
+            started = await asyncio.to_thread(start_time, pid)
+            if started is None:
+                raise ProcessLookupError(f"process {pid} is gone")
+            self._own(RestoredProcess(pid, started), started)
+        except BaseException:
+            if self._hold is not None:
+                self._hold.share(False)
+            await self._still_paused()
+            raise
+        if self._hold is not None:
+            self._hold.replace(await asyncio.to_thread(listening_sockets, pid, set(self._km.ports)))
+        self._begin_resuming()
+
+    async def _require_mine(self) -> None:
+        if not self.paused:
+            raise ProvisionerError("not_paused")
+        settings = launch.launch_settings()
+        may_resume = settings.may_resume if settings is not None else None
+        if may_resume is not None and not await asyncio.to_thread(may_resume, self.kernel_id):
+            raise ProvisionerError("session_held")
+
+    def _begin_resuming(self) -> None:
         self.paused, self.resuming = False, True
         self._notify("resuming")
         self._marks.expect_answer()

@@ -94,6 +94,15 @@ class InventoryItem(Record):
     reason: str | None = None
     type: str | None = None
     details: dict[str, Any] = Field(default_factory=dict)
+    #: Its fate where the kernel comes back by a process snapshot; None: no snapshot can be had here.
+    with_snapshot: Fate | None = None
+
+
+class SnapshotOutlook(Record):
+    """Whether a pause of this kernel would take an exact snapshot. `usable` None: it is being found out."""
+
+    usable: bool | None = None
+    reasons: list[Reason] = Field(default_factory=list)
 
 
 class Estimate(Record):
@@ -131,6 +140,7 @@ class Inventory(Record):
     losses: list[Loss] = Field(default_factory=list)
     estimate: Estimate = Field(default_factory=Estimate)
     checkpoint_place: CheckpointPlace | None = None
+    snapshot: SnapshotOutlook | None = None
 
 
 class CheckpointSummary(Record):
@@ -218,6 +228,9 @@ class ResumeReport(Record):
     rebuilt: list[str] = Field(default_factory=list)
     proof: Proof = Field(default_factory=Proof)
     ports_changed: bool = False
+    snapshot: str | None = None
+    #: Why the snapshot was not used; None: it was, or there was none.
+    fallback: Reason | None = None
 
 
 class PauseReport(Record):
@@ -230,6 +243,10 @@ class PauseReport(Record):
     seconds: float
     rss_before: int | None = None
     process_gone: bool = False
+    snapshot: str | None = None
+    snapshot_bytes: int | None = None
+    #: Why there is no snapshot.
+    snapshot_reasons: list[Reason] = Field(default_factory=list)
 
 
 class MissedOutput(Record):
@@ -364,6 +381,14 @@ class StopReport(Record):
     kernels: list[StoppedKernel] = Field(default_factory=list)
 
 
+class ProcessSnapshots(Record):
+    """Whether this server can take exact snapshots. `usable` None: nobody asked yet, or it is being found out."""
+
+    mode: Literal["auto", "on", "off"] = "auto"
+    usable: bool | None = None
+    reason: Reason | None = None
+
+
 class ServerState(Record):
     """The answer of `GET state`."""
 
@@ -383,6 +408,7 @@ class ServerState(Record):
     operation: Operation | None = None
     last_resume: ResumeReport | None = None
     last_stop: StopReport | None = None
+    process_snapshots: ProcessSnapshots | None = None
     on_exit: OnExit = "discard"
 
 

@@ -102,10 +102,11 @@ class Watchdog:
         """Whether the server that the kernel file names still lives.
 
         Once it was seen alive it is known by its ticks since boot: times since the epoch move when the clock is set.
+        The ticks themselves move when this process was restored from a snapshot, into a time namespace of its own.
         """
         pid, started = _identity(facts)
-        if self._ticks is not None:
-            return processes.alive(pid) and processes.start_ticks(pid) == self._ticks
+        if self._ticks is not None and processes.alive(pid) and processes.start_ticks(pid) == self._ticks:
+            return True
         alive = processes.alive(pid, started)
         if alive:
             self._ticks = processes.start_ticks(pid)

@@ -52,6 +52,7 @@ class _Known:
     checkpoint: str | None = None
     cause: str | None = None
     resuming: bool = False
+    snapshot: str | None = None
 
 
 class LocalOwner:
@@ -231,14 +232,21 @@ class LocalOwner:
     # --- records ------------------------------------------------------------------------------------------------
 
     async def record(
-        self, kernel_id: str, *, state: Literal["running", "paused"] | None = None, checkpoint: str | None = None
+        self,
+        kernel_id: str,
+        *,
+        state: Literal["running", "paused"] | None = None,
+        checkpoint: str | None = None,
+        snapshot: str | None = None,
     ) -> None:
         """Write the session's record now, durably; with `state`, that it is running or paused from `checkpoint`.
+
+        `snapshot`: the exact snapshot that is preferred to it.
 
         Raises OSError when it cannot be written.
         """
         if state is not None:
-            self._known[kernel_id] = _Known(state, self._clock.now(), checkpoint)
+            self._known[kernel_id] = _Known(state, self._clock.now(), checkpoint, snapshot=snapshot)
         await self._write(kernel_id)
 
     async def after_thaw(self) -> None:
@@ -267,6 +275,10 @@ class LocalOwner:
     def sessions(self) -> list[SessionRecord]:
         """Paused sessions of this root directory, also those that another server holds. Blocks."""
         return [r for r in self._files.all() if r.state == "paused" and self._is_mine(r)]
+
+    def snapshots(self) -> set[str]:
+        """Process snapshots that a paused session will come back from, whoever holds it. Blocks."""
+        return {r.snapshot for r in self._files.all() if r.state == "paused" and r.snapshot}
 
     def held_elsewhere(self) -> dict[str, bool]:
         """Checkpoints that paused sessions of other servers (and of other root folders) will come back from.
@@ -328,6 +340,7 @@ class LocalOwner:
             connection_file=km.connection_file,
             argv=provisioner.argv,
             checkpoint=known.checkpoint,
+            snapshot=known.snapshot,
             pid=provisioner.kernel_pid,
             pid_start_time=provisioner.pid_start_time,
             cause=known.cause,
@@ -470,14 +483,16 @@ class LocalOwner:
             alive = False
         if alive:
             # Also a pause that was cut short after its commit: the process is at least as new as the checkpoint.
-            return record.model_copy(update={"state": "running", "checkpoint": None, "cause": None, "resuming": False})
+            running: dict[str, Any] = {"state": "running", "checkpoint": None, "snapshot": None, "cause": None}
+            return record.model_copy(update={**running, "resuming": False})
         gone: dict[str, Any] = {"pid": None, "pid_start_time": None, "resuming": False}
         if record.state == "paused":
             return record.model_copy(update=gone)
         checkpoint = self._find_checkpoint(kernel_id, record.since) if self._find_checkpoint else None
         if checkpoint is None:
             return None
-        return record.model_copy(update={**gone, "state": "paused", "checkpoint": checkpoint, "cause": "orphaned"})
+        saved = {"state": "paused", "checkpoint": checkpoint, "snapshot": None, "cause": "orphaned"}
+        return record.model_copy(update={**gone, **saved})
 
     def _end_half_resumed(self, record: SessionRecord) -> None:
         """End a process that was loading when its server died: the checkpoint holds everything it could have."""
@@ -513,7 +528,7 @@ class LocalOwner:
             ),
         )
         state: Literal["running", "paused"] = "running" if record.pid is not None else "paused"
-        self._known[kernel_id] = _Known(state, record.since, record.checkpoint, record.cause)
+        self._known[kernel_id] = _Known(state, record.since, record.checkpoint, record.cause, snapshot=record.snapshot)
         await self._restore_session(record)
         await self._write(kernel_id)
         return Adopted(kernel_id, state == "running", record.checkpoint, record.since, record)

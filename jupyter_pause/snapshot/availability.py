@@ -66,6 +66,10 @@ class Availability:
         self._verdict: Verdict | None = None
         self._task: asyncio.Task[Verdict] | None = None
 
+    def known(self) -> Verdict | None:
+        """What is known now, without looking for anything; None when nobody asked yet."""
+        return self._verdict or self._without_looking()
+
     def verdict(self) -> Verdict:
         """What is known now; never waits. Where nothing is known yet the test begins in the background."""
         if self._verdict is not None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from jupyter_pause.kernel.layout import make_private_dir
+from jupyter_pause.states import ProcessSnapshots
 
 from .belongings import Belongings, belongings, host_facts, in_the_way, tree
 from .criu import CriuError
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Seconds that a dump or a restore may take: some, and more for what has to be written or read at a slow disk's pace.
 _LEAST_SECONDS, _SLOW_DISK = 60.0, 20e6
+#: Seconds that a person's click waits for the first self-test (a second, where CRIU works).
+_PATIENCE = 10.0
 #: Seconds until processes that were killed must be gone.
 _KILL = 10.0
 
@@ -76,6 +79,7 @@ class Subject:
     kernel_name: str
     path: str | None
     transport: str
+    ports: list[int]
     checkpoint: str | None
     mark: str | None
     output: Path | None
@@ -105,9 +109,21 @@ class SnapshotEngine:
         self._clock = clock
         self._log = log
 
+    def outlook(self) -> ProcessSnapshots:
+        """What `GET state` says. Looks for nothing."""
+        verdict = self.availability.known()
+        if verdict is None:
+            return ProcessSnapshots(mode=self.availability.mode)
+        usable = verdict.criu is not None if verdict.known else None
+        return ProcessSnapshots(mode=self.availability.mode, usable=usable, reason=verdict.reason)
+
     async def in_the_way_of(self, pid: int, transport: str) -> list[Reason]:
-        """Why no snapshot of this kernel could be taken now, as far as is known. Does not wait for the self-test."""
-        verdict = self.availability.verdict()
+        """Why no snapshot of this kernel could be taken now, as far as is known. Waits a little for the self-test."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                verdict = await self.availability.wait()
+        except TimeoutError:
+            verdict = self.availability.verdict()
         if verdict.criu is None:
             assert verdict.reason is not None
             return [verdict.reason]
@@ -183,6 +199,7 @@ class SnapshotEngine:
             criu=list(version),
             host=host_facts(),
             pid=subject.pid,
+            ports=subject.ports,
             tasks=found.tasks,
             mark=subject.mark,
             files=[entry for entry in found.files if output is None or entry.path != str(output)],

@@ -4,6 +4,7 @@
 
     manifest.json, manifest.sig    what it is of, what it needs, the digest of every image (signed with our key)
     images/                        what CRIU wrote
+    maker.json                     which server made it
     dump.log, restore.log          what CRIU said, for a support bundle
 
 A folder without a signature is no snapshot: its making was cut short. All methods block.
@@ -16,6 +17,7 @@ import json
 import os
 import secrets
 import shutil
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jupyter_pause.checkpoint import signing
 from jupyter_pause.kernel import layout
+from jupyter_pause.launch import read_private_json
+from jupyter_pause.processes import is_same_process, start_time
 from jupyter_pause.states import UTCTime
 
 if TYPE_CHECKING:
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = 1
+#: Which server made it.
+_MAKER = "maker.json"
 #: Bytes that one digest covers: hashing runs in several threads.
 CHUNK = 64 << 20
 _BLOCK = 1 << 20
@@ -72,6 +78,8 @@ class SnapshotManifest(BaseModel):
     host: dict[str, Any] = Field(default_factory=dict)
     pid: int
     tasks: list[int] = Field(default_factory=list)
+    #: The TCP ports that it listens on for its server.
+    ports: list[int] = Field(default_factory=list)
     #: SHA-256 of the mark in the process's memory; None where the kernel has no code of ours.
     mark: str | None = None
     files: list[OpenFile] = Field(default_factory=list)
@@ -124,6 +132,7 @@ class SnapshotStore:
             layout.make_private_dir(str(folder.images))
             for name in (self._folder, folder.path, folder.images):
                 os.chmod(name, 0o700)
+            layout.write_private(str(folder.path / _MAKER), layout.canonical_json(_this_process()))
         except OSError as error:
             raise SnapshotError("snapshot_not_written", detail=error.strerror or "") from error
         return folder
@@ -214,9 +223,26 @@ class SnapshotStore:
             return []
 
     def clean(self, keep: Iterable[str]) -> None:
-        """Delete the snapshots that no session names (`keep`): of crashed operations, of sessions that are over."""
+        """Delete the snapshots that no session names (`keep`): of crashed operations, of sessions that are over.
+
+        Those whose server still lives are its own business: it may be about to name them.
+        """
         for snapshot_id in set(self.ids()) - set(keep):
-            self.delete(snapshot_id)
+            if not _maker_lives(self._folder / snapshot_id / _MAKER):
+                self.delete(snapshot_id)
+
+
+def _this_process() -> dict[str, Any]:
+    return {"host": socket.gethostname(), "pid": os.getpid(), "start_time": start_time(os.getpid())}
+
+
+def _maker_lives(path: Path) -> bool:
+    maker = read_private_json(path)
+    if maker is None:
+        return False
+    if maker.get("host") != socket.gethostname():
+        return True  # it cannot be asked from here
+    return maker.get("pid") != os.getpid() and is_same_process(maker.get("pid"), maker.get("start_time"))
 
 
 def _digest_all(
