@@ -196,7 +196,7 @@ export interface components {
         /** @enum {string} */
         State: "running" | "pausing" | "paused" | "waiting" | "resuming" | "ready" | "failed" | "unknown";
         /** @enum {string} */
-        Phase: "checking" | "saving" | "draining" | "snapshotting" | "releasing" | "starting" | "restoring" | "proving";
+        Phase: "checking" | "saving" | "rehearsing" | "draining" | "snapshotting" | "releasing" | "starting" | "restoring" | "proving";
         /** @enum {string} */
         Outcome: "restored" | "partial" | "fresh";
         /** @enum {string} */
@@ -230,6 +230,14 @@ export interface components {
             details: {
                 [key: string]: unknown;
             };
+            /** @description Its fate where the kernel comes back by a process snapshot */
+            with_snapshot?: components["schemas"]["Fate"] | null;
+        };
+        /** @description Whether a pause of this kernel would take an exact snapshot */
+        SnapshotOutlook: {
+            /** @description null: it is being found out */
+            usable: boolean | null;
+            reasons: components["schemas"]["Reason"][];
         };
         Estimate: {
             /** Format: int64 */
@@ -262,6 +270,7 @@ export interface components {
             losses: components["schemas"]["Loss"][];
             estimate: components["schemas"]["Estimate"];
             checkpoint_place: components["schemas"]["CheckpointPlace"] | null;
+            snapshot?: components["schemas"]["SnapshotOutlook"] | null;
         };
         CheckpointSummary: {
             id: string;
@@ -319,6 +328,27 @@ export interface components {
             cause: "user" | "magic" | "idle" | "orphaned" | "exit" | "stop";
             checkpoint: string | null;
             outcome: components["schemas"]["Outcome"] | null;
+            /** @description Of a pause: whether its checkpoint was tried out before the process ended (of the last kernel) */
+            shadow?: components["schemas"]["ShadowReport"] | null;
+        };
+        /** @description Whether a checkpoint was loaded and compared in a process of its own before the one that made it ended */
+        ShadowReport: {
+            /** @enum {string} */
+            state: "checked" | "not_checked";
+            /** @description Why not, or not to its end: off, stopping, fallback, time, memory, no_interpreter, failed, not_reached */
+            code: string | null;
+            params: {
+                [key: string]: unknown;
+            };
+            seconds: number | null;
+            /** @description Variables that were compared */
+            compared: number;
+            /** @description Objects with rules of their own for saving that were compared */
+            objects: number;
+            /** @description More of them, too many to be looked at one by one */
+            unseen: number;
+            /** @description What could not be loaded there without an effect outside */
+            unchecked: components["schemas"]["Loss"][];
         };
         BufferProof: {
             /** @enum {string} */
@@ -352,6 +382,10 @@ export interface components {
             rebuilt: string[];
             proof: components["schemas"]["Proof"];
             ports_changed: boolean;
+            /** @description The process snapshot that it came back from */
+            snapshot?: string | null;
+            /** @description Why the snapshot was not used */
+            fallback?: components["schemas"]["Reason"] | null;
         };
         PauseReport: {
             kernel: string;
@@ -364,6 +398,13 @@ export interface components {
             /** Format: int64 */
             rss_before: number | null;
             process_gone: boolean;
+            shadow?: components["schemas"]["ShadowReport"] | null;
+            /** @description The exact snapshot beside the checkpoint */
+            snapshot?: string | null;
+            /** Format: int64 */
+            snapshot_bytes?: number | null;
+            /** @description Why there is no snapshot */
+            snapshot_reasons?: components["schemas"]["Reason"][];
         };
         /** @description Output that no page received, until the next cell that a page runs */
         MissedOutput: {
@@ -427,11 +468,23 @@ export interface components {
             operation: components["schemas"]["Operation"] | null;
             last_resume: components["schemas"]["ResumeReport"] | null;
             last_stop: components["schemas"]["StopReport"] | null;
+            process_snapshots?: components["schemas"]["ProcessSnapshots"] | null;
             /**
              * @description What becomes of running kernels when a person stops the server; paused ones stay paused in any case
              * @enum {string}
              */
             on_exit: "discard" | "checkpoint" | "ask";
+        };
+        /** @description Whether this server can take exact snapshots of kernels, beside their checkpoints */
+        ProcessSnapshots: {
+            /**
+             * @description auto: where it works; on: a pause without one is refused
+             * @enum {string}
+             */
+            mode: "auto" | "on" | "off";
+            /** @description null: nobody asked yet, or it is being found out */
+            usable: boolean | null;
+            reason: components["schemas"]["Reason"] | null;
         };
         /** @description What became of one kernel when its server was stopped */
         StoppedKernel: {
