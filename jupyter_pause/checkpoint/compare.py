@@ -3,7 +3,7 @@
 """What differs between the environment that a checkpoint was made in and the one it would be loaded in.
 
 The kernel's own interpreter is asked, in a process of its own, without importing any package: only versions of packages
-that the checkpoint refers to count.
+that the checkpoint refers to count, and the files of modules that are the person's own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import TYPE_CHECKING, Any
+
+from jupyter_pause.kernel.local_modules import digest_of
 
 if TYPE_CHECKING:
     from .store import CheckpointManifest
@@ -77,6 +79,24 @@ def differences(manifest: CheckpointManifest, current: dict[str, Any]) -> list[d
     return found
 
 
+def changed_modules(manifest: CheckpointManifest) -> list[dict[str, str | None]]:
+    """The person's own modules whose files are not what they were; `current` is None for one that is gone. Blocks.
+
+    `saved` and `current` are the beginnings of SHA-256 digests: a module has no version.
+    """
+    found: list[dict[str, str | None]] = []
+    for module in manifest.modules:
+        current = digest_of(module.get("path", ""))
+        if current != module.get("sha256"):
+            row = {"name": module.get("name", ""), "saved": _short(module.get("sha256"))}
+            found.append({**row, "current": _short(current) if current else None})
+    return found
+
+
+def _short(digest: str | None) -> str:
+    return f"sha256:{(digest or '')[:12]}"
+
+
 async def differences_with_interpreter(manifest: CheckpointManifest, argv: list[str]) -> list[dict[str, str | None]]:
     """The same against the interpreter that `argv` (``[python, options]``) starts.
 
@@ -106,4 +126,6 @@ async def differences_with_interpreter(manifest: CheckpointManifest, argv: list[
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return differences(manifest, current) if isinstance(current, dict) else unknown
+    if not isinstance(current, dict):
+        return unknown
+    return differences(manifest, current) + await asyncio.to_thread(changed_modules, manifest)

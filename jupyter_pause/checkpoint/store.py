@@ -60,6 +60,7 @@ class CheckpointManifest(BaseModel):
     cause: str = ""
     python: dict[str, str] = Field(default_factory=dict)
     packages: dict[str, str] = Field(default_factory=dict)
+    modules: list[dict[str, str]] = Field(default_factory=list)
     interpreter: dict[str, Any] = Field(default_factory=dict)
     variables: list[dict[str, Any]] = Field(default_factory=list)
     losses: list[dict[str, Any]] = Field(default_factory=list)

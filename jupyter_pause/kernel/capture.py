@@ -20,7 +20,7 @@ import types
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-from . import arrays, deeppickler, evidence, fingerprint, layout, losses, packages, randomness, regions
+from . import arrays, deeppickler, evidence, fingerprint, layout, local_modules, losses, packages, randomness, regions
 from .context import live_namespace, make_tombstone
 from .deep import Deep
 from .reducing import ATOMS, PROTOCOL, Lost, Reducer, reason_of
@@ -487,6 +487,7 @@ class Capture:
                 "platform": sys.platform,
             },
             "packages": packages.versions(dump.reducer.packages),
+            "modules": local_modules.noted(dump.reducer.packages),
             "page_size": layout.PAGE,
             "chunk_size": layout.CHUNK,
             "interpreter": self._interpreter,
