@@ -7,9 +7,11 @@ Functions named in a pickle are called by the unpickler with the saved arguments
 
 from __future__ import annotations
 
+import functools
 import sys
+import threading
 from types import ModuleType
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from .tombstone import Tombstone
 
@@ -59,12 +61,49 @@ def enter(context: Optional[LoadContext]) -> Optional[LoadContext]:
     return before
 
 
+class Described:
+    """Stands in the shadow load for what a recipe would open, connect or start; it takes whatever is put into it."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+
+def reaches_out(recipe: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a recipe that opens, connects or starts something outside of this process's memory.
+
+    While a checkpoint is only looked at (`LoadContext.describing`) it is not called. `recipe.reaches_out` is true.
+    """
+
+    @functools.wraps(recipe)
+    def call(*arguments: Any) -> Any:
+        return Described(recipe.__name__) if current().describing else recipe(*arguments)
+
+    call.reaches_out = True  # type: ignore[attr-defined]
+    return call
+
+
 def make_tombstone(number: int, type_name: str, reason: str) -> Tombstone:
     """What a lost object is pickled as: the number of its entry in the manifest's losses."""
     losses = current().saved_losses
     if 0 <= number < len(losses):
         return Tombstone(losses[number])
     return Tombstone({"name": "", "path": "", "type": type_name, "reason": reason, "cell": None})
+
+
+def kernel_loop() -> Any:
+    """The asyncio loop that the kernel runs on; None outside of a kernel."""
+    return getattr(kernel_io_loop(), "asyncio_loop", None)
+
+
+def kernel_io_loop() -> Any:
+    """The same loop as Tornado knows it; before the kernel runs, the one that it will run on (main thread)."""
+    application = getattr(sys.modules.get("ipykernel.kernelapp"), "IPKernelApp", None)
+    if application is None or not application.initialized():
+        return None
+    loop = getattr(getattr(application.instance(), "kernel", None), "io_loop", None)
+    if loop is None and threading.current_thread() is threading.main_thread():
+        loop = sys.modules["tornado.ioloop"].IOLoop.current(instance=False)
+    return loop
 
 
 def live_namespace() -> Dict[str, Any]:

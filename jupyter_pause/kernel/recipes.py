@@ -18,7 +18,8 @@ import threading
 import weakref
 from typing import Any, Dict, Iterable, Optional, Tuple
 
-from .context import current
+from .context import current, reaches_out
+from .tombstone import loss_of
 
 
 def make_lock(reentrant: bool) -> Any:
@@ -114,8 +115,9 @@ def open_file(kind: str, path: str, mode: str, position: int, text: Any, saved: 
 
 def _opened(kind: str, path: str, mode: str, position: int, text: Any) -> Any:
     if kind == "TextIOWrapper":
-        encoding, errors, line_buffering = text
-        made: Any = open(path, mode, buffering=1 if line_buffering else -1, encoding=encoding, errors=errors)  # noqa: SIM115
+        encoding, errors, line_buffering, newline = text
+        buffering = 1 if line_buffering else -1
+        made: Any = open(path, mode, buffering, encoding, errors, newline)  # noqa: SIM115
     elif kind == "FileIO":
         made = io.FileIO(path, mode)
     elif kind == "BufferedWriter" and mode == "r+":
@@ -127,14 +129,22 @@ def _opened(kind: str, path: str, mode: str, position: int, text: Any) -> Any:
     return made
 
 
-def make_logger(name: Optional[str], level: int, disabled: bool, propagate: bool) -> Any:
-    """The logger of that name; the root logger's level is left as this process has it."""
-    logger = logging.getLogger(name)
-    if name is not None:
-        logger.setLevel(level)
-        logger.disabled = disabled
-        logger.propagate = propagate
-    return logger
+def make_logger(name: Optional[str]) -> Any:
+    """The logger of that name."""
+    return logging.getLogger(name)
+
+
+def set_logger(logger: Any, state: Any) -> None:
+    """Its level, whether it passes on what it gets, its handlers and filters; those that are lost are left out."""
+    level, disabled, propagate, handlers, filters = state
+    logger.setLevel(level)
+    logger.disabled = disabled
+    logger.propagate = propagate
+    if handlers is not None:
+        logger.handlers[:] = [handler for handler in handlers if isinstance(handler, logging.Handler)]
+        for handler in logger.handlers:
+            logging._addHandlerRef(handler)  # type: ignore[attr-defined]  # closed at exit, as any other
+    logger.filters[:] = [item for item in filters if loss_of(item) is None]
 
 
 def make_cached(function: Any, maxsize: Optional[int], typed: bool) -> Any:
@@ -228,6 +238,7 @@ def fill_module(module: Any, names: Dict[str, Any]) -> None:
     module.__dict__.update(names)
 
 
+@reaches_out
 def open_database(path: str, isolation: Any, row_factory: Any, text_factory: Any) -> Any:
     """A connection to the database file; its tombstone where the file is gone (none is created)."""
     import sqlite3

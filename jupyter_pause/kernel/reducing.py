@@ -50,6 +50,7 @@ class Reducer:
     """Takes objects apart for one dump or one scan of a namespace."""
 
     def __init__(self, namespace: Dict[str, Any], helpers: Any, inputs: Iterable[Any], help: revivers.Help) -> None:
+        revivers.plugins.load()
         self.namespace = namespace
         self.definitions = Definitions(namespace, inputs, helpers)
         self.help = help
@@ -202,7 +203,7 @@ class Reducer:
         return types.MethodType, (value.__func__, value.__self__)
 
     def _revive(self, reviver: revivers.Reviver, value: Any) -> Any:
-        if isinstance(reviver, revivers._Cached) and self._global_name(value, value.__qualname__):
+        if isinstance(reviver, revivers.references.Cached) and self._global_name(value, value.__qualname__):
             return value.__qualname__
         try:
             return reviver.reduce(value, self.help)

@@ -19,7 +19,7 @@ BAD = (
     "gen = (i for i in range(3)); cfg = {'gen': gen, 'keep': [1]}",
     "class Holder:\n    pass\nholder = Holder()",
     "holder.sock = socket.socket(); items = [1, 2, 3, sys._getframe()]",
-    "thread = threading.Thread(target=print); again = gen; deep = {'a': [{'b': (1, holder.sock)}]}",
+    "thread = threading.Thread(target=threading.Event().wait, daemon=True); thread.start(); again = gen; deep = {'a': [{'b': (1, holder.sock)}]}",
     "def closing(): \n    inner = (c for c in 'x')\n    return lambda: inner\nclose = closing()",
     "class Angry:\n    def __reduce__(self): raise ValueError('not me')\nangry = [Angry()]",
     "class Odd:\n    def __reduce__(self): return 5\nodd = Odd()\nclass Global:\n    def __reduce__(self): return 'nowhere'\nglob = Global()",

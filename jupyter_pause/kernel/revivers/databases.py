@@ -1,0 +1,61 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""Connections to databases."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Optional, Tuple
+
+from .. import recipes
+from .base import CannotRevive, Help, Reviver
+
+
+class _Sqlite(Reviver):
+    types = ("sqlite3.Connection",)
+    derived = True
+
+    def describe(self, value: Any) -> Optional[str]:
+        try:
+            value.total_changes  # noqa: B018  (raises where the connection is closed or another thread's)
+        except Exception as error:
+            raise CannotRevive("its database cannot be read (%s)" % error) from None
+        return "connected again" if not value.in_transaction else "connected again; its open transaction is not kept"
+
+    def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
+        recipe: Tuple[Any, ...] = help.on_main_thread(lambda: self._reduce(value, help))
+        return recipe
+
+    def _reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
+        self.describe(value)
+        settings = (value.isolation_level, value.row_factory, value.text_factory)
+        rows = value.execute("PRAGMA database_list")
+        rows.row_factory = None
+        files = {row[1]: row[2] for row in rows.fetchall()}
+        if any(name not in ("main", "temp") for name in files):
+            raise CannotRevive("it has other databases attached")
+        if files.get("main"):
+            if value.in_transaction:
+                raise CannotRevive("it has changes that were not committed; commit or roll them back, then pause again")
+            return recipes.open_database, (os.path.abspath(files["main"]), *settings)
+        return recipes.make_database, (_database_bytes(value, help.folder), *settings)
+
+
+def _database_bytes(connection: Any, folder: str) -> bytes:
+    if connection.execute("PRAGMA page_count").fetchone()[0] == 0:
+        return b""  # nothing was ever written to it
+    if hasattr(connection, "serialize"):
+        return bytes(connection.serialize())
+    import sqlite3  # Python before 3.11 copies through a file
+
+    path = os.path.join(folder, "database.tmp")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    os.close(descriptor)
+    try:
+        copy = sqlite3.connect(path)
+        connection.backup(copy)
+        copy.close()
+        with open(path, "rb") as stream:
+            return stream.read()
+    finally:
+        os.unlink(path)
