@@ -182,6 +182,7 @@ def browser(machine: Machine, part: Part) -> None:
     env["CHROMIUM_PATH"] = setup.chromium(part, machine.env)
     env["JUPYTER_PAUSE_TEST_PYTHON"] = str(machine.python)
     env["JUPYTER_PAUSE_TEST_PYTHONS"] = json.dumps(machine.pythons)
+    env["JUPYTER_PAUSE_TEST_COLLABORATION"] = str(_with_collaboration(machine, part))
     report = machine.work / "playwright.json"
     env["PLAYWRIGHT_JSON_OUTPUT_FILE"] = str(report)
     part.must("jlpm install", ["jlpm", "install", "--immutable"], env=env, cwd=tests, counts=False, quiet_ok=True)
@@ -196,6 +197,15 @@ def browser(machine: Machine, part: Part) -> None:
         part.left_out.append(f"{stats['flaky']} browser tests passed only when tried again")
         part.passed += stats["flaky"]
     _check_count(part, "playwright", sum(stats.get(name, 0) for name in ("expected", "unexpected", "flaky")))
+
+
+def _with_collaboration(machine: Machine, part: Part) -> Path:
+    """Our wheel beside jupyter-collaboration, in an environment without anything that only tests need."""
+    python = setup.collaboration_environment(part, machine.work, setup.base_environment())
+    assert machine.wheel is not None
+    pip: Command = [python, "-m", "pip", "install", "--no-deps", "--force-reinstall", machine.wheel]
+    part.must("install the wheel beside jupyter-collaboration", pip, env=machine.env, counts=False, quiet_ok=True)
+    return python
 
 
 def _check_count(part: Part, runner: str, total: int) -> None:

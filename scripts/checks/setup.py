@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import cache
 import get_python
@@ -37,6 +37,8 @@ KEEP_DAYS = 14
 KERNEL_PACKAGES = ["ipykernel", "numpy"]
 #: "A second virtual environment with another set of packages": an older ipykernel, no numpy.
 OTHER_PACKAGES = ["ipykernel<7", "attrs", "sympy"]
+#: Documents that several people edit at once: what it does at a pause and a restart has tests of its own.
+COLLABORATION = "jupyter-collaboration>=5,<6"
 OTHER_MINORS = ("3.9", "3.10", "3.12", "3.13", "3.14")
 #: Few machines have this one yet: it is fetched where it is missing.
 FETCHED_MINORS = ("3.14",)
@@ -104,18 +106,24 @@ def virtual_environment(
 
 
 def main_environment(part: Part, work: Path, env: dict[str, str]) -> Path:
-    """The environment that our own wheel is installed into. Returns its interpreter.
-
-    The cached one serves one run at a time; a run beside it makes its own.
-    """
+    """The environment that our own wheel is installed into. Returns its interpreter."""
     if importlib.util.find_spec("ensurepip") is None:
         # Debian keeps what `venv` needs in a package of its own.
         _debian_packages(part, env, "python3-venv")
-    requirements = _main_requirements()
-    folder = CACHE / _entry_name("main", sys.executable, requirements)
+    return environment_for_wheel(part, "main", work, _main_requirements(), env)
+
+
+def collaboration_environment(part: Part, work: Path, env: dict[str, str]) -> Path:
+    """A second environment for our wheel: JupyterLab with shared editing. Returns its interpreter."""
+    return environment_for_wheel(part, "collaboration", work, [*_project()["dependencies"], COLLABORATION], env)
+
+
+def environment_for_wheel(part: Part, label: str, work: Path, requirements: list[str], env: dict[str, str]) -> Path:
+    """The cached one serves one run at a time, since our wheel goes into it; a run beside it makes its own."""
+    folder = CACHE / _entry_name(label, sys.executable, requirements)
     if not _hold(folder):
         part.note("the cached environment is in use by another run: this one makes its own")
-        folder = work / "main"
+        folder = work / label
     return _fill(part, folder, sys.executable, requirements, env)
 
 
@@ -144,11 +152,16 @@ def _fill(
 
 def _main_requirements() -> list[str]:
     """What the main environment holds beside our own wheel: run, test, lint and docs requirements."""
-    import tomllib
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = _project()
     extras = project["optional-dependencies"]
     return [*project["dependencies"], *extras["test"], *extras["lint"], *extras["docs"], "jupyter-builder>=1.2,<2"]
+
+
+def _project() -> dict[str, Any]:
+    import tomllib
+
+    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return project
 
 
 def node_folder(part: Part, python: Path, env: dict[str, str]) -> Path | None:

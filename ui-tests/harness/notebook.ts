@@ -99,6 +99,15 @@ export class Notebook {
 
   /** Wait until its kernel has answered and is idle; the indicator alone says so before there is a kernel. */
   async idle(): Promise<void> {
+    // A document that is shared comes to the front a moment after it is seen.
+    await this.page.waitForFunction(
+      () =>
+        !!(
+          window.jupyterapp.shell.currentWidget as {
+            sessionContext?: unknown;
+          } | null
+        )?.sessionContext
+    );
     await this.page.evaluate(async () => {
       const widget = window.jupyterapp.shell.currentWidget as unknown as {
         sessionContext: {

@@ -47,7 +47,8 @@ export class LabServer {
   private constructor(
     readonly work: string,
     readonly port: number,
-    readonly config: LabServer.Config
+    readonly config: LabServer.Config,
+    private readonly _python: string
   ) {
     for (const name of [
       'notebooks',
@@ -74,10 +75,14 @@ export class LabServer {
    * Make folders for a server; it is not started yet.
    *
    * @param config - traits to set, by class.
+   * @param python - the interpreter of the environment that the server runs in.
    */
-  static async create(config: LabServer.Config = {}): Promise<LabServer> {
+  static async create(
+    config: LabServer.Config = {},
+    python = process.env.JUPYTER_PAUSE_TEST_PYTHON ?? 'python3'
+  ): Promise<LabServer> {
     const work = mkdtempSync(join(tmpdir(), 'jupyter-pause-ui-'));
-    return new LabServer(work, await freePort(), config);
+    return new LabServer(work, await freePort(), config, python);
   }
 
   /** The server's address, with a base URL that needs quoting and without a slash at the end. */
@@ -126,7 +131,6 @@ export class LabServer {
 
   /** Start the server and wait until it answers. */
   async start(): Promise<void> {
-    const python = process.env.JUPYTER_PAUSE_TEST_PYTHON ?? 'python3';
     const output = openSync(join(this.work, 'server.log'), 'a');
     const configuration = resolve(
       __dirname,
@@ -134,7 +138,7 @@ export class LabServer {
       'jupyter_server_test_config.py'
     );
     const started = spawn(
-      python,
+      this._python,
       ['-m', 'jupyterlab', `--config=${configuration}`],
       {
         cwd: this.work,

@@ -17,6 +17,9 @@ interface IFixtures {
   /** Traits for the test's server; set with `test.use`. */
   serverConfig: LabServer.Config;
 
+  /** The environment that the server runs in; set with `test.use`. */
+  serverPython: string | undefined;
+
   /** A started server of the test's own. */
   server: LabServer;
 }
@@ -26,8 +29,9 @@ interface IFixtures {
  */
 export const test = galata.extend<IFixtures>({
   serverConfig: [{}, { option: true }],
-  server: async ({ serverConfig }, use, testInfo) => {
-    const server = await LabServer.create(serverConfig);
+  serverPython: [undefined, { option: true }],
+  server: async ({ serverConfig, serverPython }, use, testInfo) => {
+    const server = await LabServer.create(serverConfig, serverPython);
     try {
       await server.start();
       await use(server);
@@ -75,6 +79,24 @@ export async function picture(
   await page.screenshot({
     path: join(__dirname, '..', 'screenshots', `${name}.png`)
   });
+}
+
+/**
+ * Do something while the browser has frozen the page, as it does with a tab on a laptop that sleeps.
+ */
+export async function suspended(
+  page: IJupyterLabPageFixture,
+  work: () => Promise<void>
+): Promise<void> {
+  const plain = page as unknown as { page: Page };
+  const browser = await page.context().newCDPSession(plain.page);
+  await browser.send('Page.setWebLifecycleState', { state: 'frozen' });
+  try {
+    await work();
+  } finally {
+    await browser.send('Page.setWebLifecycleState', { state: 'active' });
+    await browser.detach();
+  }
 }
 
 /**
