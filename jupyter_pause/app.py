@@ -107,6 +107,25 @@ class PauseApp(ExtensionApp):
         config=True
     )
 
+    shadow_load = Bool(
+        True,
+        help="""Whether a checkpoint is loaded once, in a process that is thrown away, before the kernel's process ends,
+        so that objects whose own rules for saving do not tell the truth are named in time. What is not checked is
+        said.""",
+    ).tag(config=True)
+
+    shadow_load_timeout = Float(
+        60.0,
+        help="""Seconds that this may take once the state is on disk. Then the pause goes on and says that it was not
+        checked.""",
+    ).tag(config=True)
+
+    shadow_load_memory = Integer(
+        0,
+        help="""Bytes of memory that this may take (mapped arrays are not counted); 0: half of what the machine, or the
+        container, has free.""",
+    ).tag(config=True)
+
     resume_timeout = Float(1800.0, help="Seconds after which a resume counts as failed.").tag(config=True)
 
     keep_checkpoints = Integer(
@@ -235,6 +254,9 @@ class PauseApp(ExtensionApp):
                 decision_timeout=self.decision_timeout,
                 stall_timeout=self.stall_timeout,
                 resume_timeout=self.resume_timeout,
+                shadow_load=self.shadow_load,
+                shadow_load_timeout=self.shadow_load_timeout,
+                shadow_load_memory=self.shadow_load_memory,
                 on_exit=cast("OnExit", self.on_exit),
                 environment=environment,
                 retention=RetentionPolicy(self.keep_checkpoints, self.keep_days * SECONDS_A_DAY, self.max_bytes),

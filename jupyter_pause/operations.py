@@ -36,6 +36,8 @@ class RunningOperation:
         self._changed = changed
         self._decision: asyncio.Future[DecisionWord] | None = None
         self.cancel_requested = asyncio.Event()
+        #: The server is being stopped: steps that only make sure are left out.
+        self.in_a_hurry = False
         self.task: asyncio.Task[None] | None = None
         self.model = Operation(id=uuid.uuid4().hex, kind=kind, kernels=kernels, started=clock.now(), cause=cause)
 
@@ -112,7 +114,8 @@ class RunningOperation:
         self._decision.set_result(decision)
 
     def accept_losses(self) -> None:
-        """Answer an open question about losses when nobody is left who could."""
+        """Answer an open question about losses when nobody is left who could, and hurry."""
+        self.in_a_hurry = True
         question, decision = self.model.question, self._decision
         if question is not None and question.code == "would_lose" and decision is not None and not decision.done():
             decision.set_result("accept")

@@ -83,6 +83,9 @@ class PauserSettings:
     scan_timeout: float = 20.0
     resume_timeout: float = 1800.0
     adoption_timeout: float = 2.0
+    shadow_load: bool = True
+    shadow_load_timeout: float = 60.0
+    shadow_load_memory: int = 0
     on_exit: OnExit = "discard"
     #: Why the mode is `local` although something of a cluster is here.
     environment: Reason | None = None

@@ -15,6 +15,7 @@ from .checkpoint.store import CheckpointError
 from .errors import PauseError
 from .kernel_channel import control_request, shell_message
 from .operations import Cancelled
+from .shadowing import ShadowStep
 from .snapshotting import SnapshotStep, not_exact
 from .states import CheckpointSummary, Loss, PauseReport, Question
 
@@ -54,6 +55,7 @@ class PauseRun:
         self._provisioner = pauser.provisioner(kernel_id)
         self._pid = self._provisioner.kernel_pid
         self._exact = SnapshotStep(pauser, operation, kernel_id, options.cause)
+        self._shadow = ShadowStep(pauser, operation, kernel_id, options.cause)
         self.staging: Path | None = None
 
     @property
@@ -79,9 +81,11 @@ class PauseRun:
             if self._options.when_busy == "interrupt" and self._pauser.is_busy(self._kernel_id):
                 await self._km.interrupt_kernel()
             result = await self._capture()
+            written = await self._read_back()
+            result["losses"] = [*(result.get("losses") or []), *self._shadow.losses]
             expected = await self._exact.expected()
             await self._settle_losses(result, expected)
-            manifest = await self._commit()
+            manifest = await self._seal(written)
             if expected:
                 await self._take_exact(result, manifest)
             self._operation.enter("releasing")
@@ -100,9 +104,10 @@ class PauseRun:
         kernel running as before; a time limit of the caller does the same.
         """
         try:
+            self._shadow.skip("fallback")
             await self.prepare()
             await self._capture()
-            return await self._commit()
+            return await self._seal(await self._read_back())
         except BaseException:
             await self._put_back()
             raise
@@ -155,6 +160,7 @@ class PauseRun:
             if progress is not None and progress != last:
                 if last is None:
                     self._operation.enter("saving")
+                    self._shadow.begin(staging)
                 last, moved = progress, clock.monotonic()
                 self._operation.progress(int(progress.get("bytes_done") or 0), progress.get("bytes_total"))
             now = clock.monotonic()
@@ -214,26 +220,56 @@ class PauseRun:
 
     # --- commit and release -------------------------------------------------------------------------------------
 
-    async def _commit(self) -> CheckpointManifest:
-        """Read back, hash, sign, sync, rename; only then may the process end."""
+    async def _read_back(self) -> dict[str, Any]:
+        """Read all of it back from the disk and, beside that, have it loaded once; returns the manifest as written."""
         assert self.staging is not None
+        staging, operation = self.staging, self._operation
         loop = asyncio.get_running_loop()
-        operation = self._operation
         operation.enter("saving")
 
         def progress(done: int, total: int) -> None:
             loop.call_soon_threadsafe(operation.progress, done, total)
 
         cancelled = operation.cancel_requested.is_set
+        reading = asyncio.ensure_future(asyncio.to_thread(self._store.read_back, staging, progress, cancelled))
         try:
-            manifest = await asyncio.to_thread(self._store.commit, self.staging, progress, cancelled)
+            trial = asyncio.ensure_future(self._shadow.finish(staging, await self._written(staging)))
+            try:
+                manifest = await reading
+                if not trial.done():
+                    operation.enter("rehearsing")
+                await trial
+            finally:
+                trial.cancel()
+                await asyncio.gather(trial, return_exceptions=True)
+                await self._shadow.let_go()
+        except CheckpointError as error:
+            if error.code == "cancelled":
+                raise Cancelled from error
+            raise
+        finally:
+            await asyncio.gather(reading, return_exceptions=True)
+        operation.raise_if_cancelled()
+        return manifest
+
+    async def _written(self, staging: Path) -> dict[str, Any]:
+        """The manifest that the kernel wrote; the frames that it names are hashed before one is loaded."""
+        return await asyncio.to_thread(self._store.written_manifest, staging)
+
+    async def _seal(self, manifest: dict[str, Any]) -> CheckpointManifest:
+        """Sign it with what was found out, sync, rename; only then may the process end."""
+        assert self.staging is not None
+        complete = self._shadow.complete(manifest)
+        cancelled = self._operation.cancel_requested.is_set
+        try:
+            sealed = await asyncio.to_thread(self._store.seal, self.staging, complete, cancelled)
         except CheckpointError as error:
             if error.code == "cancelled":
                 raise Cancelled from error
             raise
         self.staging = None
-        await self._require_alive_or_keep(manifest)
-        return manifest
+        await self._require_alive_or_keep(sealed)
+        return sealed
 
     async def _require_alive_or_keep(self, manifest: CheckpointManifest) -> None:
         """A kernel that died after the commit lost nothing: its checkpoint stays and is offered."""
@@ -264,6 +300,7 @@ class PauseRun:
             seconds=round(pauser.clock.monotonic() - began, 3),
             rss_before=released.rss_before,
             process_gone=released.gone,
+            shadow=self._shadow.report,
             snapshot=snapshot,
             snapshot_bytes=self._exact.bytes,
             snapshot_reasons=self._exact.reasons,
@@ -271,6 +308,7 @@ class PauseRun:
 
     async def _put_back(self) -> None:
         """After a failure or a cancellation: no half checkpoint stays, cells run again."""
+        await self._shadow.let_go()
         if self.staging is not None:
             staging, self.staging = self.staging, None
             await asyncio.to_thread(self._store.request_cancel, staging)

@@ -16,6 +16,7 @@ State = Literal["running", "pausing", "paused", "waiting", "resuming", "ready", 
 Phase = Literal[
     "checking",
     "saving",
+    "rehearsing",
     "draining",
     "snapshotting",
     "releasing",
@@ -173,6 +174,23 @@ class Question(Record):
     differences: list[dict[str, Any]] = Field(default_factory=list)
 
 
+class ShadowReport(Record):
+    """Whether a checkpoint was loaded and compared, in a process of its own, before the one that made it ended.
+
+    `code` and `params`: why not, or not to its end. `compared`: variables; `objects`: those with rules of their own;
+    `unseen`: more of them, too many to be looked at. `unchecked`: what could not be loaded there without an effect.
+    """
+
+    state: Literal["checked", "not_checked"]
+    code: str | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+    seconds: float | None = None
+    compared: int = 0
+    objects: int = 0
+    unseen: int = 0
+    unchecked: list[Loss] = Field(default_factory=list)
+
+
 class Operation(Record):
     """A pause or a resume under way, or one that ended."""
 
@@ -192,6 +210,7 @@ class Operation(Record):
     cause: Cause = "user"
     checkpoint: str | None = None
     outcome: Outcome | None = None
+    shadow: ShadowReport | None = None
 
 
 class BufferProof(Record):
@@ -243,6 +262,7 @@ class PauseReport(Record):
     seconds: float
     rss_before: int | None = None
     process_gone: bool = False
+    shadow: ShadowReport | None = None
     snapshot: str | None = None
     snapshot_bytes: int | None = None
     #: Why there is no snapshot.

@@ -433,6 +433,8 @@ export function phaseName(
       return trans.__('checking');
     case 'saving':
       return trans.__('saving');
+    case 'rehearsing':
+      return trans.__('trying the checkpoint out');
     case 'draining':
       return trans.__('waiting for the running cell');
     case 'snapshotting':

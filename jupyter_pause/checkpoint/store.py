@@ -64,6 +64,7 @@ class CheckpointManifest(BaseModel):
     interpreter: dict[str, Any] = Field(default_factory=dict)
     variables: list[dict[str, Any]] = Field(default_factory=list)
     losses: list[dict[str, Any]] = Field(default_factory=list)
+    shadow: dict[str, Any] = Field(default_factory=dict)
     frames: list[dict[str, Any]] = Field(default_factory=list)
     bytes: int = 0
 
@@ -168,6 +169,10 @@ class CheckpointStore:
     ) -> dict[str, Any]:
         """The first half of `commit`: read and hash all of it; returns the manifest as it was written."""
         return _raising(lambda: layout.read_back(str(staging), progress, cancelled))
+
+    def written_manifest(self, staging: Path) -> dict[str, Any]:
+        """What the kernel wrote, before anything was read back. Raises CheckpointError incomplete, damaged."""
+        return _raising(lambda: layout.parse_manifest(layout.read_manifest(str(staging))))
 
     def seal(
         self, staging: Path, manifest: dict[str, Any], cancelled: Callable[[], bool] | None = None

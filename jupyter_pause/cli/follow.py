@@ -23,6 +23,7 @@ PATIENCE = 25
 PHASES = {
     "checking": "checking what can be kept",
     "saving": "saving",
+    "rehearsing": "trying the checkpoint out",
     "draining": "finishing",
     "snapshotting": "taking the snapshot",
     "releasing": "ending the process",

@@ -156,12 +156,13 @@ class Agent:
         if self.shell is None:
             return saving.failure("not_ipython", "This kernel is not an IPython kernel; only its files can be kept.")
         self.register_cloudpickle()
-        from . import capture
+        from . import capture, shadow_start
 
         skip_env = request.get("skip_env") or self.files.server().get("skip_env")
         state = interpreter.describe(self.shell, self.baseline, skip_env)
         state["background"] = self.inventory.background_losses() if self.inventory is not None else []
         namespace = self.shell.user_ns
+        shadow_start.write(staging, namespace, state)
         namespace[history.NAME] = history.collect(self.shell)
         try:
             result: dict[str, Any] = capture.capture(

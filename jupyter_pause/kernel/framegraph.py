@@ -29,6 +29,12 @@ class Node:
         self.items: List[Any] = []
         self.pairs: List[Tuple[Any, Any]] = []
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the engine's own code would be called."""
+        maker = self.maker.maker if type(self.maker) is Node else self.maker
+        return isinstance(maker, str) and maker.startswith(__name__.partition(".")[0] + ".")
+
 
 #: Python's own unpickler in Python; its parts are what subclasses override.
 _Slow: Any = pickle._Unpickler
@@ -44,9 +50,12 @@ class _GraphUnpickler(_Slow):  # type: ignore[misc]
         return Node("%s.%s" % (module, name))
 
     def load_reduce(self) -> None:
-        """A recipe is noted, not followed."""
+        """A recipe is noted, not followed; one of ours that gives its state to what lies below it does so."""
         arguments = self.stack.pop()
-        self.stack[-1] = Node(self.stack[-1], arguments if type(arguments) is tuple else (arguments,))
+        made = self.stack[-1] = Node(self.stack[-1], arguments if type(arguments) is tuple else (arguments,))
+        below = self.stack[-2] if len(self.stack) > 1 else None
+        if type(below) is Node and len(made.arguments) == 2 and made.arguments[0] is below and made.is_ours:
+            below.state = made.arguments[1]
 
     def load_newobj(self) -> None:
         """An instance; its class is not one of its parts."""

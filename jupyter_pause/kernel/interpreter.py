@@ -150,6 +150,11 @@ def apply_before(shell: Any, state: dict[str, Any], skip_env: Sequence[str] | No
     return losses
 
 
+def apply_environment(state: dict[str, Any], skip_env: Sequence[str] | None = None) -> None:
+    """Only what was changed in the environment: for a process that tries a checkpoint out."""
+    _apply_env(state.get("env") or {}, skip_env or DEFAULT_SKIP_ENV)
+
+
 def renew_env(live: dict[str, str]) -> list[str]:
     """Take over the live server's own variables (`LIVE_ENV`), tokens among them. Returns the names that changed."""
     renewed = []

@@ -20,7 +20,7 @@ from .definitions import CodeLoader
 from .framegraph import FrameGraph
 from .reducing import Reducer
 from .revivers import Help
-from .tolerant import TolerantUnpickler, clause, find_global
+from .tolerant import RAISED, TolerantUnpickler, clause, find_global
 from .tombstone import loss_of
 
 #: Bytes of frames that are read once more, slowly, to say where in a variable something came back differently.
@@ -150,7 +150,7 @@ class Loader:
         self._file.open(data)
         try:
             value = self._fast.load()[1]
-        except Exception:
+        except RAISED:
             value = self._tolerant(data, entry["name"], first)
             self._patched.append(entry["name"])
         self.context.namespace[entry["name"]] = value
@@ -168,7 +168,7 @@ class Loader:
         slow = TolerantUnpickler(self._file, self._buffers, memo, self.context)
         try:
             value = slow.load()[1]
-        except Exception as error:
+        except RAISED as error:
             value = self.context.tombstone(name, clause(error))
         # Later frames may refer to any entry of this one, also to those that could not be made.
         memo = dict(slow.memo)
@@ -318,10 +318,7 @@ def load(
     began = time.monotonic()
     try:
         manifest = layout.read_signed_manifest(checkpoint_dir, secret)
-        layout.check_sizes(checkpoint_dir, manifest)
-        reader = layout.FrameReader(checkpoint_dir, manifest["frames"])
-        if not all(reader.check(number) for number in range(len(manifest["frames"]))):
-            raise layout.LayoutError("damaged", file=layout.FRAMES)
+        reader = checked_frames(checkpoint_dir, manifest)
         if prepare is not None:
             prepare(manifest["interpreter"])
         loader = Loader(checkpoint_dir, manifest, reader, namespace)
@@ -342,6 +339,15 @@ def load(
     result["seconds"] = round(time.monotonic() - began, 3)
     result["pid"] = os.getpid()
     return result
+
+
+def checked_frames(folder: str, manifest: Dict[str, Any]) -> layout.FrameReader:
+    """The frames, after sizes and every hash were found as the manifest says. Raises LayoutError."""
+    layout.check_sizes(folder, manifest)
+    reader = layout.FrameReader(folder, manifest["frames"])
+    if not all(reader.check(number) for number in range(len(manifest["frames"]))):
+        raise layout.LayoutError("damaged", file=layout.FRAMES)
+    return reader
 
 
 _MESSAGES = {

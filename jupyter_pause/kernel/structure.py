@@ -120,6 +120,8 @@ class _Look:
             self.say("function", getattr(value, "__qualname__", ""))
         elif cls is types.ModuleType:
             self.say("module", value.__name__)
+        elif _is_live(cls, value):
+            self.say("live")
         elif revivers.find(cls) is not None or revivers.hopeless(cls) is not None:
             self.say("made again")
         elif cls is getattr(sys.modules.get("numpy"), "ndarray", None):
@@ -131,6 +133,12 @@ class _Look:
 def cls_name(cls: type) -> str:
     """A class's own name: its module may have moved in another version."""
     return str(type.__dict__["__qualname__"].__get__(cls))
+
+
+def _is_live(cls: type, value: Any) -> bool:
+    """A part of the kernel itself: whatever the process has in its place."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return cls.__module__.startswith(("IPython", "ipykernel")) or any(value is stream for stream in streams)
 
 
 def _plain(value: Any) -> str:

@@ -15,6 +15,8 @@ from typing import Any, Dict, Iterator, Tuple
 from .context import LoadContext
 from .tombstone import Tombstone, loss_of
 
+#: What code of the person's may raise while it is loaded; only an interrupt ends the load.
+RAISED = (Exception, SystemExit, GeneratorExit)
 #: Names that only newer versions have, and what they were called before.
 _FORMER_NAMES = {("enum", "EnumType"): "EnumMeta"}
 
@@ -88,7 +90,7 @@ class TolerantUnpickler(_Slow):  # type: ignore[misc]
         """Never raises for something that is not there."""
         try:
             return find_global(module, name)
-        except Exception as error:
+        except RAISED as error:
             reason = "%s.%s is not to be had here (%s)" % (module, name, error)
             return self._context.tombstone("%s.%s" % (module, name), reason)
 
@@ -105,7 +107,7 @@ class TolerantUnpickler(_Slow):  # type: ignore[misc]
         maker = stack[-1]
         try:
             stack[-1] = maker(*arguments)
-        except Exception as error:
+        except RAISED as error:
             stack[-1] = self._lost(_real_maker(maker, arguments), error)
 
     def load_newobj(self) -> None:
@@ -124,7 +126,7 @@ class TolerantUnpickler(_Slow):  # type: ignore[misc]
     def _instance(self, cls: Any, arguments: Any, keywords: Any) -> Any:
         try:
             return cls.__new__(cls, *arguments, **keywords)
-        except Exception as error:
+        except RAISED as error:
             return self._lost(cls, error)
 
     def load_build(self) -> None:
@@ -136,7 +138,7 @@ class TolerantUnpickler(_Slow):  # type: ignore[misc]
         keep = len(stack) - 1
         try:
             super().load_build()
-        except Exception as error:
+        except RAISED as error:
             del stack[keep:]
             self._replace(stack[-1], error)
 
@@ -151,7 +153,7 @@ class TolerantUnpickler(_Slow):  # type: ignore[misc]
         """Append, add or set items; a container that refuses becomes a tombstone."""
         try:
             load(self)
-        except Exception as error:
+        except RAISED as error:
             del self.stack[keep:]
             if not isinstance(self.stack[-1], Tombstone):
                 self._replace(self.stack[-1], error)
