@@ -168,7 +168,7 @@ class CheckpointStore:
         cancelled: Callable[[], bool] | None = None,
     ) -> dict[str, Any]:
         """The first half of `commit`: read and hash all of it; returns the manifest as it was written."""
-        return _raising(lambda: layout.read_back(str(staging), progress, cancelled))
+        return _raising(lambda: layout.read_back(str(staging), self._key(), progress, cancelled))
 
     def written_manifest(self, staging: Path) -> dict[str, Any]:
         """What the kernel wrote, before anything was read back. Raises CheckpointError incomplete, damaged."""
@@ -328,11 +328,12 @@ def _folders(parent: Path) -> builtins.list[Path]:
 
 
 def _size(folder: Path) -> int:
+    """Bytes on disk; of files that several checkpoints share only this one's part, so that the sum is right."""
     total = 0
     try:
         for entry in os.scandir(folder):
             status = entry.stat(follow_symlinks=False)
-            total += getattr(status, "st_blocks", 0) * 512 or status.st_size
+            total += (getattr(status, "st_blocks", 0) * 512 or status.st_size) // max(status.st_nlink, 1)
     except OSError:
         pass
     return total

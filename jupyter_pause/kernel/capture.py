@@ -383,27 +383,32 @@ class Capture:
             regions=stored,
             buffers=places,
             packs=pack,
-            bytes=sum(frame["stored"] for frame in frames.frames) + sum(item["bytes"] for item in pack),
+            bytes=frames.size
+            + sum({(c["pack"], c["offset"]): c["bytes"] for r in stored for c in r["chunks"]}.values()),
+            written=frames.size + pack[0]["bytes"],
         )
         layout.write_private(os.path.join(self._staging, layout.MANIFEST), layout.canonical_json(manifest))
         layout.fsync_folder(self._staging)
         return manifest
 
     def _pack(self, pieces: List[List[memoryview]], watch: Watch) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
-        _require_room(self._staging, sum(len(piece) + layout.PAGE for region in pieces for piece in region))
-        writer = layout.PackWriter(os.path.join(self._staging, layout.PACK))
+        shared = layout.Shared.of(self._staging)
+        writer = layout.PackWriter(os.path.join(self._staging, layout.PACK), shared)
         try:
             stored = [writer.region(region, watch.moved) for region in pieces]
             watch.phase = "syncing"
             watch.check()
-            writer.close(True)
+            packs = writer.close(True)
         finally:
+        layout.remember(layout.committed(self._staging))
             writer.close(False)
-        return stored, [{"file": layout.PACK, "bytes": writer.bytes}]
+        return stored, packs
 
     def _losses(self, dump: Dump, records: List[Record]) -> List[Dict[str, Any]]:
         """The losses in the order of their numbers, then further names of objects that are lost as a whole."""
         found: List[Dict[str, Any]] = [{} for _ in dump.pickler.lost]
+            wanted = sum(len(piece) for region in pieces for piece in region)
+            _require_room(self._staging, wanted - min(wanted, shared.bytes))
         by_object: Dict[int, Dict[str, Any]] = {}
         for record in records:
             paths = self._paths(dump, record, [item[0] for item in record.lost])

@@ -15,7 +15,7 @@ import threading
 from typing import Any, Callable, List, Optional
 
 #: Stack sizes to try, largest first (bytes). Memory is only used where the stack is used.
-STACKS = (1 << 30, 1 << 28, 1 << 26)
+STACKS = (1 << 32, 1 << 30, 1 << 28, 1 << 26)
 #: Stack bytes that one level of recursion is allowed to need.
 PER_LEVEL = 4096
 

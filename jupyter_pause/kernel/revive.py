@@ -336,6 +336,7 @@ def load(
     finally:
         if collecting:
             gc.enable()
+    layout.remember(checkpoint_dir)
     result["seconds"] = round(time.monotonic() - began, 3)
     result["pid"] = os.getpid()
     return result

@@ -80,13 +80,14 @@ def test_commit_list_and_delete(store: CheckpointStore, start: Start) -> None:
         request=json.loads((staging / "request.json").read_bytes()),
     )
     second = store.commit(staging, lambda done, total: seen.append((done, total))).id
-    assert seen[-1][0] == seen[-1][1] > 24_000_000
+    assert 0 < seen[-1][0] == seen[-1][1] < 1_000_000, "the arrays lie on the disk already"
     assert [m.id for m in store.list()] == [second, first]
     found = store.manifest(first)
     assert found.path == "a.ipynb" and found.bytes > 24_000_000 and found.kernel_id == "k"
     assert store.verify(first, buffers=True).buffers_checked
-    entry = store.entry(first)
-    assert entry.signature_ok and entry.damaged is None and entry.bytes_on_disk >= 24_000_000
+    shares = [store.entry(each) for each in (first, second)]
+    assert all(entry.signature_ok and entry.damaged is None for entry in shares)
+    assert all(12_000_000 <= entry.bytes_on_disk < 13_000_000 for entry in shares), "half of what both share"
     for path in [store.root, *store.root.rglob("*")]:
         assert path.stat().st_mode & 0o077 == 0, path
     store.delete(first)
@@ -248,7 +249,7 @@ def test_an_unknown_format_is_said(store: CheckpointStore, start: Start) -> None
 
 def test_the_writer_killed_half_way_leaves_nothing_valid(store: CheckpointStore, start: Start) -> None:
     """S02, second run: the writer dies at about half of its bytes."""
-    process = start().cells("import numpy as np; big = np.ones(60_000_000)")
+    process = start().cells("import numpy as np; big = np.random.default_rng(1).random(60_000_000)")
     staging = store.new_staging({})
     process.send("save", root=str(store.root), identifier=staging.name)
     pack = staging / "pack.bin"
