@@ -13,6 +13,7 @@ import asyncio
 import errno
 import socket
 import struct
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -92,6 +93,10 @@ class PortHold:
     def connections(self) -> int:
         """How many connections are being held without an answer."""
         return len(self._connections)
+
+    def connections_by_port(self) -> Counter[int]:
+        """How many clients each port holds without an answer."""
+        return Counter(t.get_extra_info("sockname")[1] for t in self._connections.values())
 
     def filenos(self) -> dict[int, int]:
         """File descriptor of the listening socket, by port."""

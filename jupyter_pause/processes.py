@@ -181,10 +181,9 @@ class AttachedProcess:
         return 1 if code is None else code
 
     def send_signal(self, signum: int) -> None:
-        """Signal the process; raises ProcessLookupError if it is gone."""
-        if self.poll() is not None:
-            raise ProcessLookupError(f"process {self.pid} is gone")
-        os.kill(self.pid, signum)
+        """Signal the process; does nothing if it has ended, as Popen's."""
+        if self.poll() is None:
+            os.kill(self.pid, signum)
 
     def kill(self) -> None:
         """SIGKILL."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 from . import launch
 from .clock import SYSTEM_CLOCK
-from .foreign_sockets import listening_sockets
+from .foreign_sockets import clients, listening_sockets, shut_connections
 from .kernel_manager_marks import ManagerMarks
 from .kernel_output import KernelOutput
 from .launch import Adoption, EventKind, KernelEvent, LaunchSettings
@@ -42,6 +43,8 @@ KILL_TIMEOUT = 30.0
 #: Seconds between two looks at a process that is being ended, and at a new one that does not answer yet.
 _LOOK = 0.002
 _PROCESS_LOOK = 0.1
+#: Seconds in which two ends of a local connection have greeted each other (ZMTP, a subscription).
+_GREETING = 0.05
 
 
 class ProvisionerError(Exception):
@@ -97,6 +100,7 @@ class PauseProvisioner(LocalProvisioner):
         self._was_paused = False
         self._watch: asyncio.Task[None] | None = None
         self._asked_about: int | None = None
+        self._expected: Counter[int] = Counter()
 
     @property
     def _km(self) -> Any:
@@ -410,8 +414,40 @@ class PauseProvisioner(LocalProvisioner):
             raise
         self._begin_resuming()
 
-    async def reclaim_from(self, restore: Callable[[], Awaitable[int]]) -> None:
-        """Take back the process that `restore` brings to life from a snapshot; it returns its pid.
+    async def cut_off(self) -> None:
+        """The process was stopped, to be snapshotted and ended: clients connect to us, and keep what they send.
+
+        Left alone they would write into sockets that nobody reads any more. `reconnect()` takes it back.
+        """
+        if self._km.transport != "tcp" or self.process is None:
+            return
+        pid, ports = self.process.pid, set(self._km.ports)
+        if self._hold is None or not self._hold.ports:  # adopted live: it bound its ports itself
+            self._hold = PortHold(self._km.ip)
+            self._hold.replace(await asyncio.to_thread(listening_sockets, pid, ports))
+        if self._hold.ports:
+            await self._hold.accept()
+            await asyncio.to_thread(shut_connections, pid, ports)
+
+    def reconnect(self) -> None:
+        """The process goes on after all: clients that we hold connect to it."""
+        if self._hold is not None:
+            self._hold.quiet()
+
+    async def clients_are_back(self, limit: float) -> None:
+        """Wait until those who were connected while the kernel was paused have reached the process.
+
+        What it prints before they have is lost to them. At most `limit` seconds: some may have gone for good.
+        """
+        end = SYSTEM_CLOCK.monotonic() + limit
+        while self.process is not None and SYSTEM_CLOCK.monotonic() < end:
+            if not self._expected - await asyncio.to_thread(clients, self.process.pid, set(self._expected)):
+                await SYSTEM_CLOCK.sleep(_GREETING)
+                return
+            await SYSTEM_CLOCK.sleep(_GREETING)
+
+    async def reclaim_from(self, restore: Callable[[], Awaitable[int]], wake: Callable[[], None]) -> None:
+        """Take back the process that `restore` makes from a snapshot, stopped; it returns its pid. `wake` lets it run.
 
         It must listen on the ports of this kernel. Until `settle()` the kernel counts as resuming. Raises
         ProvisionerError `not_paused`, `session_held`, or what `restore` raises; the kernel is then still paused.
@@ -420,6 +456,7 @@ class PauseProvisioner(LocalProvisioner):
         launch.remove_file(launch.load_file(self._km.connection_file, self.kernel_id))
         try:
             await asyncio.to_thread(self.write_kernel_file)
+            self._expected = self._hold.connections_by_port() if self._hold is not None else Counter()
             if self._hold is not None:
                 self._hold.quiet()
                 self._hold.share(True)
@@ -435,6 +472,7 @@ class PauseProvisioner(LocalProvisioner):
             raise
         if self._hold is not None:
             self._hold.replace(await asyncio.to_thread(listening_sockets, pid, set(self._km.ports)))
+        await asyncio.to_thread(wake)
         self._begin_resuming()
 
     async def _require_mine(self) -> None:

@@ -11,11 +11,12 @@ import asyncio
 import hashlib
 import os
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .kernel_channel import control_request
 from .operations import Cancelled
-from .snapshot.engine import NotRestored
+from .snapshot.engine import NotRestored, wake
 from .snapshot.sentences import reason
 from .states import Proof, ResumeReport
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 #: Seconds in which the restored process must show its mark, and seconds for each question.
 PROOF_LIMIT = 60.0
 _ANSWER = 2.0
+#: Seconds that clients get to connect to it again (ZeroMQ tries every tenth of a second).
+_CLIENTS = 3.0
 
 
 class RestoreRun:
@@ -61,12 +64,13 @@ class RestoreRun:
 
         try:
             try:
-                await self._provisioner.reclaim_from(restore)
+                await self._provisioner.reclaim_from(restore, partial(wake, manifest.running))
             except ProcessLookupError:
                 raise NotRestored(reason("snapshot_process_ended")) from None
             operation.enter("proving")
             proof = await self._prove(manifest)
             await self._ask({"op": "renew_env", "env": dict(os.environ)})
+            await self._provisioner.clients_are_back(_CLIENTS)
             await self._ask({"op": "unhold"})
             operation.point_of_no_return()
             self._provisioner.settle()

@@ -81,6 +81,7 @@ class SnapshotStep:
             self.reasons = why.reasons
             if engine.availability.mode == "on":
                 raise self._required() from why
+            await self._ask({"op": "hold"})  # only the checkpoint comes back: cells that wait are answered
             return False
         if self._operation.cancel_requested.is_set():
             raise Cancelled
@@ -93,6 +94,7 @@ class SnapshotStep:
             await frozen.let_go()
 
     async def _subject(self, pid: int, checkpoint: str | None) -> Subject:
+        await self._ask({"op": "hold", "park": True})
         renewed = await self._ask({"op": "mark", "renew": True})
         session = await self._pauser.session_of(self._kernel_id)
         return Subject(
@@ -105,6 +107,8 @@ class SnapshotStep:
             checkpoint=checkpoint,
             mark=(renewed or {}).get("digest"),
             output=self._output(),
+            stopped=self._provisioner.cut_off,
+            going_on=self._provisioner.reconnect,
         )
 
     def _output(self) -> Path:

@@ -56,7 +56,7 @@ class Control:
         }
 
     def _op_hold(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        self._agent.gate.hold()
+        self._agent.gate.hold(park=bool(content.get("park")))
         return {"held": True}
 
     def _op_unhold(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any]:

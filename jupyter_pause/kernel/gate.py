@@ -3,17 +3,21 @@
 """Stands in front of ipykernel's handlers: knows which cells run, and answers cells `aborted` while held.
 
 After a capture whatever a cell changes would be lost quietly, so no cell runs until the process ends or the hold is
-lifted. Widget messages are kept back instead: they get no answer, and are handled if the hold is lifted.
+lifted. Widget messages are kept back instead: they get no answer, and are handled if the hold is lifted. While the
+process itself goes to a snapshot cells wait too: it will run them when it is back.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import threading
 import time
 from typing import Any, Callable
 
 _CELLS = ("execute_request",)
+#: Seconds between two looks of a cell that waits for the end of a snapshot.
+_WAIT = 0.02
 _COMMS = ("comm_open", "comm_msg", "comm_close")
 
 
@@ -29,6 +33,7 @@ class Gate:
         self._running = 0
         self._kept_back: list[Any] = []
         self._held = False
+        self._parking = False
         #: Monotonic second of the last change: a cell began or ended, or was aborted.
         self.changed = time.monotonic()
         #: Cells run in this process so far: what was measured before is old when it differs.
@@ -57,17 +62,17 @@ class Gate:
         """True while cells are answered `aborted`."""
         return self._held
 
-    def hold(self) -> None:
-        """From now on every cell is answered `aborted`."""
+    def hold(self, park: bool = False) -> None:
+        """From now on every cell is answered `aborted`; with `park` it waits for the end of the hold instead."""
         with self._lock:
             if not self._held:
                 self.aborted_messages, self.aborted_cells = [], []
-            self._held = True
+            self._held, self._parking = True, park
 
     def unhold(self) -> None:
         """Cells run again, and widget messages that were kept back are handled now."""
         with self._lock:
-            self._held = False
+            self._held = self._parking = False
             kept, self._kept_back = self._kept_back, []
         loop = getattr(self._kernel, "io_loop", None)
         if kept and loop is not None:
@@ -75,6 +80,8 @@ class Gate:
 
     def _wrap_cell(self, handler: Any) -> Any:
         async def execute_request(stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+            while self._held and self._parking:  # noqa: ASYNC110
+                await asyncio.sleep(_WAIT)
             if self._held:
                 self._abort(stream, ident, parent)
                 return

@@ -69,6 +69,7 @@ async def run(command: Sequence[str], limit: float, *, cwd: Path | None = None) 
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         start_new_session=True,
+        umask=0o077,
     )
     try:
         async with asyncio.timeout(limit):
@@ -98,14 +99,14 @@ class Criu:
         return tuple(int(number) for number in found[1].split(".") if number) if found else ()
 
     async def dump(self, pid: int, images: Path, *, limit: float, log: Path) -> None:
-        """Write the tree below `pid` to the folder `images`. Afterwards it is stopped (SIGCONT lets it go on).
+        """Write the tree below `pid`, which is stopped and stays so, to the folder `images`. Raises CriuError.
 
-        Raises CriuError with the processes running as before, unless CRIU had to be killed in the middle.
+        A failed dump leaves the processes as they were, unless CRIU had to be killed in the middle of it.
         """
         await self._run("dump", ["--tree", str(pid), "--leave-stopped", *_COMMON], images, limit, log)
 
     async def restore(self, images: Path, *, limit: float, log: Path, options: Sequence[str] = ()) -> None:
-        """Bring the tree back, its root as a child of this process (`--restore-sibling`). Raises CriuError.
+        """Bring the tree back, stopped as it was, its root as a child of this process. Raises CriuError.
 
         After a failure processes may be left half made: whoever knows their pids ends them.
         """

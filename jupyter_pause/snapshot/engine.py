@@ -25,7 +25,7 @@ from .sentences import SNAPSHOT_SENTENCES, reason
 from .store import SnapshotError, SnapshotFolder, SnapshotManifest, SnapshotStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from jupyter_pause.clock import Clock
@@ -83,19 +83,23 @@ class Subject:
     checkpoint: str | None
     mark: str | None
     output: Path | None
+    #: Called when the processes have been stopped, and when they go on because the pause is off.
+    stopped: Callable[[], Awaitable[None]]
+    going_on: Callable[[], None]
 
 
 class Frozen:
     """A kernel whose snapshot is complete and which is stopped: either it is ended now, or it is let go."""
 
-    def __init__(self, manifest: SnapshotManifest, stopped: list[psutil.Process], engine: SnapshotEngine) -> None:
+    def __init__(self, manifest: SnapshotManifest, subject: Subject, engine: SnapshotEngine) -> None:
         self.manifest = manifest
-        self._stopped = stopped
+        self._subject = subject
         self._engine = engine
 
     async def let_go(self) -> None:
         """The pause is off: the processes go on, and a snapshot that they leave behind at once is deleted."""
-        wake(self._stopped)
+        await asyncio.to_thread(wake, self.manifest.running)
+        self._subject.going_on()
         await asyncio.to_thread(self._engine.store.delete, self.manifest.id)
 
 
@@ -149,12 +153,15 @@ class SnapshotEngine:
             folder = await asyncio.to_thread(self.store.new)
         except SnapshotError as error:
             raise NotTaken([reason(error.code, **error.params)]) from error
-        running = await asyncio.to_thread(_running, subject.pid)
+        running: list[int] = []
         try:
-            manifest = await self._dump(verdict.criu, subject, folder, progress)
-            return Frozen(manifest, running, self)
+            await asyncio.to_thread(_stop, subject.pid, running)
+            await subject.stopped()
+            manifest = await self._dump(verdict.criu, subject, running, folder, progress)
+            return Frozen(manifest, subject, self)
         except BaseException as error:
-            wake(running)
+            await asyncio.to_thread(wake, running)
+            subject.going_on()
             await asyncio.to_thread(self._discard, folder)
             why = _why_not_taken(error, subject)
             if why is None:
@@ -163,7 +170,12 @@ class SnapshotEngine:
             raise NotTaken([why]) from error
 
     async def _dump(
-        self, criu: Criu, subject: Subject, folder: SnapshotFolder, progress: Callable[[int, int | None], None]
+        self,
+        criu: Criu,
+        subject: Subject,
+        running: list[int],
+        folder: SnapshotFolder,
+        progress: Callable[[int, int | None], None],
     ) -> SnapshotManifest:
         size = await asyncio.to_thread(bytes_in_memory, subject.pid)
         progress(0, size)
@@ -177,7 +189,8 @@ class SnapshotEngine:
         version = await criu.version()
         found = await asyncio.to_thread(belongings, subject.pid)
         await asyncio.to_thread(forget_sizes, folder.images / "files.img", found.changeable.__contains__)
-        manifest = await asyncio.to_thread(self._manifest, subject, folder, found, version)
+        described = await asyncio.to_thread(self._manifest, subject, folder, found, version)
+        manifest = described.model_copy(update={"running": running})
         loop = asyncio.get_running_loop()
 
         def report(done: int) -> None:
@@ -265,22 +278,30 @@ class SnapshotEngine:
             raise
 
 
-def wake(processes: list[psutil.Process]) -> None:
-    """Let stopped processes go on; those that are gone need it not."""
-    for process in processes:
-        with contextlib.suppress(psutil.Error, OSError):
-            process.resume()
+def wake(pids: list[int]) -> None:
+    """Let stopped processes go on, children first: a shell that wakes must not find its child stopped. Blocks."""
+    for pid in reversed(pids):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGCONT)
 
 
-def _running(pid: int) -> list[psutil.Process]:
-    """The tree without what a person stopped (Ctrl-Z): that stays so."""
-    found = []
-    for one in tree(pid):
-        with contextlib.suppress(psutil.Error):
-            process = psutil.Process(one)
-            if process.status() != psutil.STATUS_STOPPED:
-                found.append(process)
-    return found
+def _stop(pid: int, stopped: list[int]) -> None:
+    """Stop the whole tree, parents first, and note who was stopped; what a person stopped (Ctrl-Z) is not noted.
+
+    Raises psutil.Error when it is gone. Blocks.
+    """
+    seen: set[int] = set()
+    while True:
+        new = [one for one in tree(pid) if one not in seen]
+        if not new:
+            return
+        for one in new:
+            seen.add(one)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process = psutil.Process(one)
+                if process.status() != psutil.STATUS_STOPPED:
+                    process.suspend()
+                    stopped.append(one)
 
 
 def _limit(size: int) -> float:

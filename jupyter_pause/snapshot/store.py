@@ -78,6 +78,8 @@ class SnapshotManifest(BaseModel):
     host: dict[str, Any] = Field(default_factory=dict)
     pid: int
     tasks: list[int] = Field(default_factory=list)
+    #: Processes that ran before they were stopped for the dump: those are woken after a restore, children first.
+    running: list[int] = Field(default_factory=list)
     #: The TCP ports that it listens on for its server.
     ports: list[int] = Field(default_factory=list)
     #: SHA-256 of the mark in the process's memory; None where the kernel has no code of ours.
