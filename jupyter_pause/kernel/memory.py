@@ -62,6 +62,7 @@ class Memory:
         self._packs = [str(pack["file"]) for pack in manifest["packs"]]
         self._views: Dict[int, memoryview] = {}
         self._parts = 0
+        self._mappings: List[mmap.mmap] = []
         self._map = may_map(folder)
         #: Small regions: number -> numbers of all that are mapped with it.
         self._groups: Dict[int, List[int]] = self._group() if self._map else {}
@@ -71,6 +72,15 @@ class Memory:
         if region not in self._views:
             self._provide(region)
         return self._views[region][offset : offset + length]
+
+    def ready(self) -> None:
+        """The load is over: from now on the system reads ahead where memory is used in order.
+
+        While loading only samples are looked at, megabytes apart: to read ahead of each would take seconds.
+        """
+        mappings, self._mappings = self._mappings, []
+        for mapping in mappings:
+            _advise(mapping, "MADV_NORMAL")
 
     def _provide(self, number: int) -> None:
         if number in self._groups and self._map_group(self._groups[number]):
@@ -127,6 +137,8 @@ class Memory:
                 _kept.append(view)  # what is left of the range must never be given back: it may have a hole
                 return None
         self._parts += len(parts)
+        _advise(reserved, "MADV_RANDOM")
+        self._mappings.append(reserved)
         return view
 
     def _place(self, address: int, length: int, pack: int, offset: int) -> bool:
@@ -160,6 +172,14 @@ class Memory:
                         raise EOFError("a pack file is shorter than its manifest says")
                     start += got
         return memory
+
+
+def _advise(mapping: mmap.mmap, advice: str) -> None:
+    """Only a hint: systems that do not know it do without."""
+    try:
+        mapping.madvise(getattr(mmap, advice))
+    except (AttributeError, OSError):
+        return
 
 
 def _parts(region: Dict[str, Any]) -> List[Part]:

@@ -142,6 +142,7 @@ class Loader:
             self._compare_notes(entries)
         finally:
             context.enter(before)
+            self._memory.ready()
 
     def _variable(self, entry: Dict[str, Any]) -> None:
         self.context.variable = entry["name"]
