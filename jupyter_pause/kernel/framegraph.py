@@ -146,7 +146,7 @@ class FrameGraph:
     def add(self, data: Any) -> Any:
         """Read the next frame; returns what it holds. Raises what a damaged pickle makes the unpickler raise."""
         self._file.open(data)
-        name, value = self._reader.load()
+        name, value = self._reader.load()[:2]
         self._roots[str(name).partition(":")[2]] = value
         return value
 
