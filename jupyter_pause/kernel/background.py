@@ -22,7 +22,7 @@ from . import interpreter, scheduled, threads
 _PROCESS_PACKAGES = ("subprocess", "multiprocessing", "asyncio")
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
 _TCP_LISTEN = "0A"
-_LISTS = (list, tuple, set, frozenset)
+_LISTS = frozenset((list, tuple, set, frozenset))
 #: Longer lists are not searched for threads and tasks: those in them are said twice then, never left out.
 _LISTED = 1000
 #: Objects that stand for it where a variable holds one of them, and the inventory item.
@@ -156,21 +156,24 @@ class Background:
 
 def _held(values: list[Any]) -> set[int]:
     """Ids of the values and of what they list, down to a second level; None is left out, it stands for nothing."""
+    pool = getattr(sys.modules.get("multiprocessing.pool"), "Pool", ())
     found: set[int] = set()
-    level = list(values)
+    level: list[Any] = values
     for _ in range(3):
+        found.update(map(id, level))
         below: list[Any] = []
         for value in level:
-            if value is None:
-                continue
-            found.add(id(value))
-            if type(value) in _LISTS and len(value) <= _LISTED:
-                below += list(value)
-            elif type(value) is dict and len(value) <= _LISTED:
-                below += list(value.values())
-            elif type(value).__module__ == "multiprocessing.pool":
+            kind = type(value)
+            if kind in _LISTS:
+                if len(value) <= _LISTED:
+                    below += value
+            elif kind is dict:
+                if len(value) <= _LISTED:
+                    below += value.values()
+            elif pool and issubclass(kind, pool):
                 below.append(getattr(value, "_cache", None))
         level = below
+    found.discard(id(None))
     return found
 
 
@@ -207,21 +210,40 @@ def _item(name: str, kind: str, reason: str | None, type_name: str | None, **det
 
 def _children() -> list[int] | None:
     """Pids of direct children that still run, or None."""
+    pids = _listed_children()
+    if pids is None:
+        pids = _searched_children()
+    return pids if pids is None else [pid for pid in pids if (_parent_and_state(pid) or (0, b"Z"))[1] != b"Z"]
+
+
+def _listed_children() -> list[int] | None:
+    """As the system lists them for each thread (proc(5), built in almost everywhere), or None."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            with open("/proc/self/task/{}/children".format(thread), "rb") as stream:
+                found += map(int, stream.read().split())
+    except OSError:  # not built in, or a thread ended just now
+        return None
+    return found
+
+
+def _searched_children() -> list[int] | None:
     me = os.getpid()
     try:
-        entries = [entry for entry in os.listdir("/proc") if entry.isdigit()]
+        entries = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
     except OSError:
         return None
-    found = []
-    for entry in entries:
-        try:
-            with open("/proc/{}/stat".format(entry), "rb") as stream:
-                fields = stream.read().rpartition(b")")[2].split()
-        except OSError:
-            continue
-        if len(fields) > 1 and int(fields[1]) == me and fields[0] != b"Z":
-            found.append(int(entry))
-    return found
+    return [pid for pid in entries if (_parent_and_state(pid) or (0, b""))[0] == me]
+
+
+def _parent_and_state(pid: int) -> tuple[int, bytes] | None:
+    try:
+        with open("/proc/{}/stat".format(pid), "rb") as stream:
+            fields = stream.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[1]), fields[0]) if len(fields) > 1 else None
 
 
 def _command(pid: int) -> str | None:

@@ -218,8 +218,11 @@ def _scan(
     }
 
 
+#: How a type's names are read without asking its metaclass, which may be a person's own.
+_module_of, _qualname_of = type.__dict__["__module__"].__get__, type.__dict__["__qualname__"].__get__
+
+
 def _shallow_item(name: str, value: Any) -> dict[str, Any]:
-    kind = type(value)
     return {
         "name": name,
         "kind": "data",
@@ -227,9 +230,14 @@ def _shallow_item(name: str, value: Any) -> dict[str, Any]:
         "complete": False,
         "fate": "unknown",
         "reason": None,
-        "type": "{}.{}".format(kind.__module__, kind.__qualname__) if kind.__module__ != "builtins" else kind.__name__,
+        "type": _type_name(type(value)),
         "details": {},
     }
+
+
+def _type_name(kind: type) -> str:
+    module, name = _module_of(kind), _qualname_of(kind)
+    return "{}.{}".format(module, name) if type(module) is str and module != "builtins" else name
 
 
 def _shallow_size(value: Any) -> int | None:
@@ -237,8 +245,8 @@ def _shallow_size(value: Any) -> int | None:
     kind = type(value)
     if kind in _PLAIN:
         return sys.getsizeof(value)
-    if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
+    if kind is getattr(sys.modules.get("numpy"), "ndarray", None):
         return int(value.nbytes)
-    if kind.__module__ == "array" and kind.__name__ == "array":
+    if kind is getattr(sys.modules.get("array"), "array", None):
         return int(value.itemsize * len(value))
     return None

@@ -15,8 +15,8 @@ from .directfile import DIRECT, SECTOR, aligned
 from .format import CHUNK, FRAMES, MANIFEST, PACK_NAME, Cancelled, LayoutError, Progress
 from .ownerfiles import stat_plain
 
-#: Threads that read and hash.
-READERS = min(4, os.cpu_count() or 1)
+#: Threads that read and hash: more than cores, so that the disk works while they hash.
+READERS = min(4, 2 * (os.cpu_count() or 1))
 
 #: (pack number, offset, bytes, sha256) of a chunk.
 Chunk = Tuple[int, int, int, str]
