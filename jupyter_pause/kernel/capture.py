@@ -389,26 +389,26 @@ class Capture:
         )
         layout.write_private(os.path.join(self._staging, layout.MANIFEST), layout.canonical_json(manifest))
         layout.fsync_folder(self._staging)
+        layout.remember(layout.committed(self._staging))
         return manifest
 
     def _pack(self, pieces: List[List[memoryview]], watch: Watch) -> Tuple[List[Dict[str, Any]], List[Dict[str, Any]]]:
         shared = layout.Shared.of(self._staging)
         writer = layout.PackWriter(os.path.join(self._staging, layout.PACK), shared)
         try:
+            wanted = sum(len(piece) for region in pieces for piece in region)
+            _require_room(self._staging, wanted - min(wanted, shared.bytes))
             stored = [writer.region(region, watch.moved) for region in pieces]
             watch.phase = "syncing"
             watch.check()
             packs = writer.close(True)
         finally:
-        layout.remember(layout.committed(self._staging))
             writer.close(False)
         return stored, packs
 
     def _losses(self, dump: Dump, records: List[Record]) -> List[Dict[str, Any]]:
         """The losses in the order of their numbers, then further names of objects that are lost as a whole."""
         found: List[Dict[str, Any]] = [{} for _ in dump.pickler.lost]
-            wanted = sum(len(piece) for region in pieces for piece in region)
-            _require_room(self._staging, wanted - min(wanted, shared.bytes))
         by_object: Dict[int, Dict[str, Any]] = {}
         for record in records:
             paths = self._paths(dump, record, [item[0] for item in record.lost])
