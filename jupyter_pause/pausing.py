@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from .checkpoint.store import CheckpointError
 from .errors import PauseError
+from .inventory.gpu import used_memory
 from .kernel_channel import control_request, shell_message
 from .operations import Cancelled
 from .shadowing import ShadowStep
 from .snapshotting import SnapshotStep, not_exact
-from .states import CheckpointSummary, Loss, PauseReport, Question
+from .states import CheckpointSummary, DeviceMemory, Loss, PauseReport, Question
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -286,6 +287,7 @@ class PauseRun:
         snapshot = self._exact.snapshot
         try:
             await pauser.owner.record(self._kernel_id, state="paused", checkpoint=manifest.id, snapshot=snapshot)
+            before = await used_memory()
             released = await self._provisioner.release()
         except Exception as error:
             await pauser.owner.record(self._kernel_id, state="running", checkpoint=None)
@@ -300,6 +302,7 @@ class PauseRun:
             seconds=round(pauser.clock.monotonic() - began, 3),
             rss_before=released.rss_before,
             process_gone=released.gone,
+            vram=await _device_memory(before),
             shadow=self._shadow.report,
             snapshot=snapshot,
             snapshot_bytes=self._exact.bytes,
@@ -319,6 +322,12 @@ class PauseRun:
 
     async def _unhold(self) -> None:
         await control_request(self._km, {"op": "unhold"}, timeout=self._pauser.settings.control_timeout)
+
+
+async def _device_memory(before: dict[str, int]) -> list[DeviceMemory]:
+    """What the GPUs that were read before say now (S43)."""
+    after = await used_memory() if before else {}
+    return [DeviceMemory(device=name, before=used, after=after.get(name)) for name, used in before.items()]
 
 
 def summary(manifest: CheckpointManifest) -> CheckpointSummary:

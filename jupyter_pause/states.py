@@ -252,6 +252,14 @@ class ResumeReport(Record):
     fallback: Reason | None = None
 
 
+class DeviceMemory(Record):
+    """Memory in use on one GPU by all processes together (bytes), measured before the process ended and after."""
+
+    device: str
+    before: int
+    after: int | None
+
+
 class PauseReport(Record):
     """What a pause gave back, as measured (bytes, seconds)."""
 
@@ -262,6 +270,8 @@ class PauseReport(Record):
     seconds: float
     rss_before: int | None = None
     process_gone: bool = False
+    #: Of every GPU that could be read; whether it dropped is for the reader to see, not assumed.
+    vram: list[DeviceMemory] = Field(default_factory=list)
     shadow: ShadowReport | None = None
     snapshot: str | None = None
     snapshot_bytes: int | None = None

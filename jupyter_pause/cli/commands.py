@@ -265,7 +265,15 @@ def _paused_sentence(row: dict[str, Any]) -> str:
         text += f" (checkpoint {report['checkpoint'][:8]})"
         if report.get("process_gone"):
             text += f"; the process has ended and {size(report.get('rss_before'))} of memory are free"
+        text += "".join(_device_clause(device) for device in report.get("vram") or [])
     return text + "."
+
+
+def _device_clause(device: dict[str, Any]) -> str:
+    """S43: both numbers, and in words where the second is not lower."""
+    before, after = device["before"], device["after"]
+    text = f"; {device['device']}: {size(before)} in use before, {'unknown' if after is None else size(after)} after"
+    return text + (", not less" if after is not None and after >= before > 0 else "")
 
 
 def _preview(server: Server, output: Output, rows: list[dict[str, Any]]) -> int:

@@ -45,6 +45,17 @@ async def gpu_items(pids: Iterable[int], *, nvml: Any = None, limit: float = LIM
     return items + _other_vendors()
 
 
+async def used_memory(*, nvml: Any = None, limit: float = LIMIT) -> dict[str, int]:
+    """Bytes in use on each device that can be read, by a name that tells devices apart; all processes together."""
+    items = await gpu_items((), nvml=nvml, limit=limit)
+    return {_device_name(item): item.bytes for item in items if item.kind == "device" and item.bytes is not None}
+
+
+def _device_name(item: InventoryItem) -> str:
+    index, instance = item.details.get("index"), item.details.get("instance")
+    return f"GPU {index}{'' if instance is None else f' MIG {instance}'} ({item.name})"
+
+
 def _import_nvml() -> Any:
     """The pynvml module, or None where it is not installed."""
     try:

@@ -44,6 +44,7 @@ export type Operation = Schemas['Operation'];
 export type ResumeReport = Schemas['ResumeReport'];
 
 /** What the last pause of a kernel gave back. */
+export type DeviceMemory = Schemas['DeviceMemory'];
 export type PauseReport = Schemas['PauseReport'];
 
 /** Output that no page received. */

@@ -398,6 +398,7 @@ export interface components {
             /** Format: int64 */
             rss_before: number | null;
             process_gone: boolean;
+            vram?: components["schemas"]["DeviceMemory"][];
             shadow?: components["schemas"]["ShadowReport"] | null;
             /** @description The exact snapshot beside the checkpoint */
             snapshot?: string | null;
@@ -405,6 +406,14 @@ export interface components {
             snapshot_bytes?: number | null;
             /** @description Why there is no snapshot */
             snapshot_reasons?: components["schemas"]["Reason"][];
+        };
+        /** @description Memory in use on one GPU by all processes together, before the kernel's process ended and after */
+        DeviceMemory: {
+            device: string;
+            /** Format: int64 */
+            before: number;
+            /** Format: int64 */
+            after: number | null;
         };
         /** @description Output that no page received, until the next cell that a page runs */
         MissedOutput: {

@@ -6,7 +6,12 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
-import type { KernelRow, PauseReport, ResumeReport } from '../api/records';
+import type {
+  DeviceMemory,
+  KernelRow,
+  PauseReport,
+  ResumeReport
+} from '../api/records';
 import { formatBytes, formatDuration, formatTime, localeOf } from '../format';
 import { LossList } from './losses';
 
@@ -158,6 +163,24 @@ function buffersSentence(
 }
 
 /**
+ * S43: what one GPU said before the process ended and after. Both numbers, and no claim that it dropped where it did not.
+ */
+export function deviceMemory(
+  device: DeviceMemory,
+  trans: TranslationBundle
+): string {
+  const locale = localeOf(trans);
+  const before = formatBytes(device.before, locale);
+  if (device.after === null) {
+    return trans.__('%1 in use before; afterwards unknown', before);
+  }
+  const after = formatBytes(device.after, locale);
+  return device.after < device.before || device.before === 0
+    ? trans.__('%1 in use before, %2 after', before, after)
+    : trans.__('%1 in use before, %2 after: not less', before, after);
+}
+
+/**
  * What is kept while a kernel is paused, and since when.
  */
 export function PausedReport(props: {
@@ -194,6 +217,12 @@ export function PausedReport(props: {
           </dd>
         </>
       )}
+      {report?.vram?.map(device => (
+        <React.Fragment key={device.device}>
+          <dt>{device.device}</dt>
+          <dd>{deviceMemory(device, trans)}</dd>
+        </React.Fragment>
+      ))}
     </dl>
   );
 }
