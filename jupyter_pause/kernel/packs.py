@@ -166,9 +166,9 @@ class PackWriter:
         if self._closed:
             return []
         self._closed = True
+        finished = False
         try:
             if not sync:
-                self._shared.drop()
                 return []
             while self._hashing:
                 self._settle()
@@ -178,8 +178,12 @@ class PackWriter:
                 self._written()
             status = self._file.finish()
             mine = {"file": os.path.basename(self._path), "bytes": status.st_size, "modified": status.st_mtime_ns}
-            return [mine, *self._shared.finish(self._regions)]
+            packs = [mine, *self._shared.finish(self._regions)]
+            finished = True
+            return packs
         finally:
+            if not finished:
+                self._shared.drop()
             self._hashers.shutdown(wait=True)
             self._writer.shutdown(wait=True)
             self._file.close()

@@ -113,9 +113,13 @@ class Shared:
     # --- taking ----------------------------------------------------------------------------------------------------
 
     def _take(self, folder: str) -> bool:
-        """Link what `folder` has. The links come first: from then on nobody can take the bytes away."""
+        """Link what `folder` has that is worth it; False where nothing of it can be used, and an older one may do.
+
+        The links come first: from then on nobody can take the bytes away.
+        """
         if os.path.lexists(os.path.join(folder, DAMAGED_MARK)):
             return False
+        usable = True
         try:
             for name, link in ((MANIFEST, BASE_MANIFEST), (SIGNATURE, BASE_SIGNATURE)):
                 os.link(os.path.join(folder, name), os.path.join(self._staging, link), follow_symlinks=False)
@@ -125,9 +129,10 @@ class Shared:
         except (OSError, NotImplementedError, LayoutError, KeyError, TypeError, ValueError, IndexError):
             self.drop()
             self.packs, self._by_hash, self._by_place = [], {}, {}
+            usable = False
         if not self.packs:
             remove_quietly(*[os.path.join(self._staging, name) for name in (BASE_MANIFEST, BASE_SIGNATURE)])
-        return bool(self.packs)
+        return usable
 
     def _take_packs(self, folder: str, manifest: Dict[str, Any]) -> None:
         numbers: Dict[int, int] = {}

@@ -92,6 +92,39 @@ def rlimit(bytes_):
     resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, bytes_))
 
 
+def die_before(function, number, error=None):
+    """End this process, or raise an OSError, at the number-th call of a function of `os`."""
+    import errno
+
+    real, calls = getattr(os, function), []
+
+    def call(*args, **kwargs):
+        calls.append(function)
+        if len(calls) == number and error is None:
+            os._exit(9)
+        if len(calls) >= number and error is not None:
+            raise OSError(getattr(errno, error), error)
+        return real(*args, **kwargs)
+
+    setattr(os, function, call)
+
+
+hashed = []
+
+
+def count_hashes():
+    """Note how many bytes each chunk has that is hashed from now on."""
+    from jupyter_pause_kernel import packs
+
+    real = packs.sha256
+
+    def counting(data):
+        hashed.append(len(data))
+        return real(data)
+
+    packs.sha256 = counting
+
+
 COMMANDS = {
     "cell": cell,
     "save": save,
@@ -99,6 +132,9 @@ COMMANDS = {
     "load": load,
     "scan": scan_all,
     "rlimit": rlimit,
+    "die_before": die_before,
+    "count_hashes": count_hashes,
+    "counted_hashes": lambda: hashed,
     "value": lambda text: repr(eval(text, namespace)),
 }
 
