@@ -48,6 +48,7 @@ from .states import (
     ResumeReport,
     ResumeRequest,
     ServerState,
+    SnapshotOutlook,
     State,
     StopReport,
 )
@@ -342,6 +343,7 @@ class Pauser:
     async def inventory(self, kernel_id: str, wait: float) -> Inventory:
         """What will be restored (design.md 5.1); waits up to `wait` seconds for a complete scan."""
         from .inventory import build_inventory
+        from .inventory.exact import with_snapshot
 
         provisioner = self.provisioner(kernel_id)
         reply = None
@@ -350,7 +352,7 @@ class Pauser:
             content = {"op": "inventory", "wait": wait}
             reply = await control_request(kernel, content, wait + self.settings.control_timeout)
         session = await self.session_of(kernel_id)
-        return await build_inventory(
+        inventory = await build_inventory(
             reply,
             kernel_id=kernel_id,
             pid=None if provisioner.paused else provisioner.kernel_pid,
@@ -360,6 +362,7 @@ class Pauser:
             journal=self.journal,
             clock=self.clock,
         )
+        return with_snapshot(inventory, await self._outlook(kernel_id) if not provisioner.paused else None)
 
     # --- changing -----------------------------------------------------------------------------------------------
 
@@ -1070,6 +1073,14 @@ class Pauser:
             return [snapshot_reason("snapshots_off")]
         transport = self.kernel_manager.get_kernel(kernel_id).transport
         return await self.snapshots.in_the_way_of(provisioner.kernel_pid, transport)
+
+    async def _outlook(self, kernel_id: str) -> SnapshotOutlook | None:
+        """What the panel says beside the list."""
+        if self.snapshots is None:
+            return None
+        reasons = await self.snapshot_obstacles(kernel_id)
+        testing = any(one.code == "snapshots_testing" for one in reasons)
+        return SnapshotOutlook(usable=None if testing else not reasons, reasons=reasons)
 
     async def _keep_snapshot(self, kernel_id: str, snapshot_id: str | None) -> None:
         """This snapshot is the kernel's now (None: it has none); the one before it is deleted."""

@@ -100,6 +100,7 @@ def status(options: argparse.Namespace, output: Output) -> int:
     output.say(f"Jupyter server at {server.info.url}{folder}")
     say_workspace(output, state)
     _say_last_stop(output, state)
+    _say_snapshots(output, state)
     if not state["kernels"]:
         output.say("No kernel is running and none is paused.")
         return 0
@@ -127,6 +128,15 @@ def _say_last_stop(output: Output, state: dict[str, Any]) -> None:
     if lost:
         names = ", ".join(kernel.get("path") or f"kernel {kernel['kernel'][:8]}" for kernel in lost)
         output.say(f"When the server was stopped ({moment(stop['at'])}), the state of these was not saved: {names}.")
+
+
+def _say_snapshots(output: Output, state: dict[str, Any]) -> None:
+    """The one sentence on exact snapshots, once it is known whether they can be had; none where they are off."""
+    snapshots = state.get("process_snapshots") or {}
+    if snapshots.get("usable"):
+        output.say("Exact snapshots work here (criu): threads, generators and children come back too.")
+    elif snapshots.get("reason") and snapshots["reason"]["code"] != "snapshots_off":
+        output.say(_reason(snapshots["reason"]))
 
 
 def _status_row(row: dict[str, Any]) -> list[str]:
@@ -263,6 +273,8 @@ def _paused_sentence(row: dict[str, Any]) -> str:
     if report:
         text += f": {size(report['bytes'])} saved in {duration(report['seconds'])}"
         text += f" (checkpoint {report['checkpoint'][:8]})"
+        if report.get("snapshot"):
+            text += f", and an exact snapshot of {size(report['snapshot_bytes'])}"
         if report.get("process_gone"):
             text += f"; the process has ended and {size(report.get('rss_before'))} of memory are free"
         text += "".join(_device_clause(device) for device in report.get("vram") or [])
@@ -289,22 +301,33 @@ def _say_inventory(output: Output, row: dict[str, Any], inventory: dict[str, Any
     from jupyter_pause.inventory.reasons import sentence
 
     output.say(f"What will be restored of {_short(row)} (as of {age(inventory['taken_at'])}):")
+    exact = inventory.get("snapshot") or {}
     items = [
-        [section, item["name"], _item_size(item), item["fate"], sentence(item.get("reason"))]
+        [section, item["name"], _item_size(item), *_fates(item, exact), sentence(item.get("reason"))]
         for section in ("files", "documents", "ram", "vram", "processes", "connections")
         for item in inventory[section]
     ]
-    output.say(table(["", "NAME", "SIZE", "FATE", "WHY"], items))
+    fates = ["WITH SNAPSHOT", "BY CHECKPOINT"] if exact.get("usable") else ["FATE"]
+    output.say(table(["", "NAME", "SIZE", *fates, "WHY"], items))
+    for reason in exact.get("reasons") or []:
+        if reason["code"] != "snapshots_off":
+            output.say(f"No exact snapshot: {_reason(reason)}")
     if not inventory["complete"]:
         output.say("The list is not complete: the kernel is busy or has not been looked through yet.")
     if inventory["losses"]:
-        output.say("These would not come back:")
+        where = " if only the checkpoint can be used" if exact.get("usable") else ""
+        output.say(f"These would not come back{where}:")
         output.say(losses_table(inventory["losses"]))
     estimate = inventory["estimate"]
     output.say(
         f"For {size(estimate['bytes'])}, pausing takes about {duration(estimate['pause_seconds'])} "
         f"and resuming {duration(estimate['resume_seconds'])} ({estimate['basis']})."
     )
+
+
+def _fates(item: dict[str, Any], exact: dict[str, Any]) -> list[str]:
+    """By the snapshot and by the checkpoint; only the latter where no snapshot can be had."""
+    return [item.get("with_snapshot") or "", item["fate"]] if exact.get("usable") else [item["fate"]]
 
 
 def _item_size(item: dict[str, Any]) -> str:
@@ -322,6 +345,8 @@ def resume(options: argparse.Namespace, output: Output) -> int:
     _refuse_restarted(next((row for row in rows if row["id"] == body.get("kernel")), None))
     if options.on_difference is not None:
         body["on_difference"] = options.on_difference
+    if options.source is not None:
+        body["from"] = options.source
     held = HeldInterrupt(output)
     operation = _begin(server, held, output, "resume", body, "on_difference", told=options.on_difference is not None)
     accept = None if options.on_difference is None else options.on_difference == "accept"
@@ -382,10 +407,14 @@ def _say_resumed(output: Output, row: dict[str, Any]) -> None:
         "fresh": "was started fresh: nothing was brought back",
     }
     proof = report["proof"]
-    output.say(
-        f"{_short(row)} {words[report['outcome']]}, in {duration(report['seconds'])}; "
-        f"{proof['compared']} values were compared, {len(proof['mismatched'])} differ."
+    checked = (
+        "it is the same process, with everything in it."
+        if report["via"] == "snapshot"
+        else f"{proof['compared']} values were compared, {len(proof['mismatched'])} differ."
     )
+    if report.get("fallback"):
+        output.say(f"The exact snapshot could not be used: {_reason(report['fallback'])}")
+    output.say(f"{_short(row)} {words[report['outcome']]}, in {duration(report['seconds'])}; {checked}")
     if proof["mismatched"]:
         output.say("Not as they were saved: " + ", ".join(proof["mismatched"]) + ".")
     if report["losses"]:

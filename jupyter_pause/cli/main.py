@@ -126,6 +126,12 @@ def _add_now(parser: argparse.ArgumentParser) -> None:
 def _add_resume(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="NOTEBOOK|KERNEL", nargs="?", help="which; not needed if only one is")
     parser.add_argument("--checkpoint", metavar="ID", help="this checkpoint, as a session of NOTEBOOK")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        choices=["auto", "snapshot", "checkpoint"],
+        help="the exact snapshot, the checkpoint, or the first that works (default)",
+    )
     parser.add_argument("--on-difference", choices=["refuse", "accept"], help="when Python or packages have changed")
 
 

@@ -8,7 +8,6 @@ import ast
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ import psutil
 import pytest
 
 from tests.harness import HttpError, ServerProcess, until
+
+from .driver import paused, row, snapshots
 
 #: What no checkpoint can hold, beside what it can. The random values exist in this process's memory only.
 STATE = """
@@ -47,38 +48,6 @@ child = subprocess.Popen(["sleep", "3600"])
 #: Evaluated before and after.
 SAME = """(os.getpid(), token, checksum, hashlib.sha256(big).hexdigest() == checksum,
     list(db.execute("select count(*), sum(a) from t")), child.pid, child.poll(), notes.tell(), thread.is_alive())"""
-
-
-@pytest.fixture
-def server(tmp_path: Path, criu: Path) -> Iterator[ServerProcess]:
-    """A server that takes snapshots."""
-    process = ServerProcess(tmp_path, options=[f"--PauseApp.criu={criu}"])
-    try:
-        yield process.start()
-    finally:
-        process.clean_up()
-
-
-def snapshots(server: ServerProcess) -> list[Path]:
-    """The snapshots on disk."""
-    folder = server.checkpoints / "snapshots"
-    return sorted(folder.iterdir()) if folder.exists() else []
-
-
-def row(server: ServerProcess, kernel: str) -> dict[str, Any]:
-    """The kernel's row; it must be there."""
-    found = server.row(kernel)
-    assert found is not None
-    return found
-
-
-def paused(server: ServerProcess, kernel: str) -> dict[str, Any]:
-    """Pause, without accepting any loss; the row afterwards."""
-    operation = server.pause(kernel)
-    assert operation["state"] == "done", operation
-    found = row(server, kernel)
-    assert found["state"] == "paused"
-    return found
 
 
 def test_everything_comes_back_in_the_same_process(server: ServerProcess) -> None:
