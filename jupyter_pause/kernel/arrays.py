@@ -8,11 +8,13 @@ of ours, so a checkpoint does not depend on NumPy's private names, which changed
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pickle import PickleBuffer
-from typing import Any, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
+from . import regions
 from .context import current
 
 #: Arrays up to this size (bytes) lie inside the pickle and own their memory after loading.
@@ -28,6 +30,28 @@ def module() -> Any:
     return sys.modules.get("numpy")
 
 
+def serves(cls: type) -> bool:
+    """Whether `reduce` has a recipe for arrays of this type: NumPy's own, and types that add no rules for saving."""
+    np = module()
+    if np is None:
+        return False
+    plain = getattr(np, "ndarray", None)
+    if cls in (plain, getattr(np, "memmap", None), _masked(np)):
+        return True
+    return plain is not None and issubclass(cls, plain) and _has_no_rules(plain, cls)
+
+
+_RULES = ("__reduce__", "__reduce_ex__", "__setstate__", "__getstate__")
+
+
+def _has_no_rules(plain: Any, cls: type) -> bool:
+    return all(getattr(cls, rule, None) == getattr(plain, rule, None) for rule in _RULES)
+
+
+def _masked(np: Any) -> Any:
+    return getattr(getattr(np, "ma", None), "MaskedArray", None) if "numpy.ma" in sys.modules else None
+
+
 def is_array(value: Any) -> bool:
     """Whether `value` is exactly an ndarray or a memory-mapped one."""
     np = module()
@@ -37,13 +61,158 @@ def is_array(value: Any) -> bool:
 def reduce(array: Any) -> Any:
     """The recipe of an ndarray or memmap; NotImplemented where NumPy's own serves better."""
     np = module()
+    if type(array) is _masked(np):
+        return _masked_array(np, array)
+    if type(array) is not np.ndarray and type(array) is not np.memmap:
+        return _of_a_kind(np, array)
     if _is_private(array):
         return _owner(np, np.asarray(array))
-    if is_array(array.base) and array.size and not _is_private(array.base):
+    if _is_base(np, array.base) and array.size and not _is_private(array.base):
         return _view(np, array)
+    if type(array.base) in _foreign() and array.size and not array.dtype.hasobject:
+        return _over(array)
     if type(array) is np.memmap:
         return _memmap(array)
     return _owner(np, array)
+
+
+def _is_base(np: Any, base: Any) -> bool:
+    """Whether a view of it can be made again as one."""
+    return isinstance(base, np.ndarray) and (is_array(base) or _has_no_rules(np.ndarray, type(base)))
+
+
+def _of_a_kind(np: Any, array: Any) -> Any:
+    """An array of a type that derives from NumPy's, with its attributes."""
+    plain = array.view(np.ndarray)
+    names = dict(getattr(array, "__dict__", {}))
+    if plain.base is not array:  # it looks at the memory of another one
+        return as_kind, (type(array), plain), (names, None), None, None, fill_kind
+    recipe = _owner(np, plain)
+    if recipe is NotImplemented:
+        return recipe
+    state = (names, recipe[2] if len(recipe) > 2 else None)
+    return own_kind, (type(array), recipe[0], recipe[1]), state, None, None, fill_kind
+
+
+def as_kind(cls: Any, plain: Any) -> Any:
+    """The same memory as an array of a type of its own."""
+    return plain.view(cls)
+
+
+def own_kind(cls: Any, make: Any, arguments: Any) -> Any:
+    """An array of a type of its own, over memory made now."""
+    return make(*arguments).view(cls)
+
+
+def fill_kind(array: Any, state: Any) -> None:
+    """Attributes, and objects where it holds any."""
+    import numpy as np
+
+    names, objects = state
+    set_names(array, names)
+    if objects is not None:
+        fill_objects(array.view(np.ndarray), objects)
+
+
+def set_names(array: Any, names: Any) -> None:
+    """Attributes that such a type keeps in its objects, past its own methods."""
+    getattr(array, "__dict__", {}).update(names)
+
+
+# --- masked arrays -------------------------------------------------------------------------------------------------
+
+
+def _masked_array(np: Any, array: Any) -> Any:
+    state = {name: item for name, item in vars(array).items() if name not in ("_mask", "_sharedmask")}
+    mask = array._mask
+    inner = array.view(array._baseclass) if array._baseclass is not np.ndarray else array.view(np.ndarray)
+    return masked_over, (inner, None if mask is np.ma.nomask else mask), state, None, None, set_names
+
+
+def masked_over(data: Any, mask: Any) -> Any:
+    """A masked array that looks at the same memory."""
+    import numpy as np
+
+    return np.ma.MaskedArray(data, mask=np.ma.nomask if mask is None else mask, copy=False)
+
+
+# --- memory of other objects ---------------------------------------------------------------------------------------
+
+
+def _foreign() -> Tuple[type, ...]:
+    return (memoryview, bytes)
+
+
+def _over(array: Any) -> Any:
+    """An array over the memory of an object that is no array: ``numpy.frombuffer``, ``numpy.asarray(memoryview)``."""
+    base = array.base
+    owner = base.obj if type(base) is memoryview else base
+    whole = memoryview(owner)
+    start = array.__array_interface__["data"][0] - regions.address_of(whole)
+    if not whole.c_contiguous or type(owner) not in _owners() or not 0 <= start < whole.nbytes:
+        return _owner(module(), array)
+    arguments = (owner, start, array.shape, array.strides, array.dtype, bool(array.flags.writeable))
+    return (over, arguments)
+
+
+def _owners() -> Tuple[Any, ...]:
+    kinds: List[Any] = [bytes, bytearray]
+    for name, kind in (("array", "array"), ("mmap", "mmap")):
+        found = getattr(sys.modules.get(name), kind, None)
+        kinds += [found] if isinstance(found, type) else []
+    return tuple(kinds)
+
+
+def over(owner: Any, start: int, shape: Any, strides: Any, dtype: Any, writeable: bool) -> Any:
+    """An array over the memory of `owner`, `start` bytes from its beginning."""
+    import numpy as np
+
+    array: Any = np.ndarray(shape, dtype, buffer=memoryview(owner).cast("B"), offset=start, strides=strides)
+    if not writeable:
+        array.flags.writeable = False
+    return array
+
+
+# --- single values of NumPy's --------------------------------------------------------------------------------------
+
+
+class _Nan:
+    """Stands for ``numpy.nan`` itself: a number is pickled by its value, and "is" would be false afterwards."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return the_nan, ()
+
+
+def the_nan() -> Any:
+    """NumPy's own."""
+    import numpy as np
+
+    return np.nan
+
+
+def named(value: Any) -> Any:
+    """What to pickle for the value of a variable."""
+    return _Nan() if type(value) is float and value is getattr(module(), "nan", None) else value
+
+
+def _with_names(np: Any, items: Any) -> Any:
+    nan = np.nan
+    return [_Nan() if item is nan else item for item in items] if any(item is nan for item in items) else items
+
+
+def reduce_ufunc(ufunc: Any) -> Any:
+    """The recipe of what ``numpy.frompyfunc`` gave; NotImplemented where its function is not known."""
+    inside = [item for item in gc.get_referents(ufunc) if callable(item)]
+    if len(inside) != 1 or type(inside[0]).__module__ == "numpy":
+        return NotImplemented
+    return make_ufunc, (inside[0], ufunc.nin, ufunc.nout, ufunc.identity)
+
+
+def make_ufunc(function: Any, inputs: int, outputs: int, identity: Any) -> Any:
+    """A universal function of a Python function."""
+    import numpy as np
+
+    return np.frompyfunc(function, inputs, outputs, identity=identity)
 
 
 def _is_private(array: Any) -> bool:
@@ -93,7 +262,7 @@ def _owner(np: Any, array: Any) -> Any:
         if array.dtype != object:
             return NotImplemented
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-        items = list(array.reshape(-1, order=order))
+        items = _with_names(np, list(array.reshape(-1, order=order)))
         return make_object_array, (array.shape, order), (items, bool(array.flags.writeable)), None, None, fill_objects
     axes = tuple(sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis])))
     straight = array.transpose(axes)

@@ -20,7 +20,19 @@ import types
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-from . import arrays, deeppickler, evidence, fingerprint, layout, local_modules, losses, packages, randomness, regions
+from . import (
+    arrays,
+    deeppickler,
+    evidence,
+    fingerprint,
+    layout,
+    living,
+    local_modules,
+    losses,
+    packages,
+    randomness,
+    regions,
+)
 from .context import live_namespace, make_tombstone
 from .deep import Deep
 from .reducing import ATOMS, PROTOCOL, Lost, Reducer, reason_of
@@ -177,13 +189,12 @@ class Dump:
         The names are an exact dict, which a pickler never asks about. So a marker is pickled, and then the names take
         its place in the memo.
         """
-        marker = _LiveNamespace()
-        self.pickler.dump(("\0frame:names", marker))
+        stands = [(_LiveNamespace(), self.reducer.namespace), *living.stands()]
+        self.pickler.dump(("\0frame:names", *[stand for stand, _ in stands]))
         self.writer.end()
         memo = self.pickler.memo.copy()
-        index = memo.pop(id(marker))[0]
-        namespace = self.reducer.namespace
-        memo[id(namespace)] = (index, namespace)
+        for stand, real in stands:
+            memo[id(real)] = (memo.pop(id(stand))[0], real)
         self.pickler.memo = memo
 
     def variable(self, record: Record, as_lost: Optional[str], deep: bool) -> None:
@@ -192,7 +203,7 @@ class Dump:
         watch.variable = pickler.variable = record.name
         watch.check()
         lost, revived, first = len(pickler.lost), len(pickler.revived), len(self.buffers)
-        value = _Replaced(pickler, record.value, as_lost) if as_lost is not None else record.value
+        value = _Replaced(pickler, record.value, as_lost) if as_lost is not None else arrays.named(record.value)
         try:
             self._dump((frame_mark(record.name), value), deep)
         except (Cancelled, OSError):

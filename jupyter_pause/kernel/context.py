@@ -102,7 +102,7 @@ def kernel_io_loop() -> Any:
         return None
     loop = getattr(getattr(application.instance(), "kernel", None), "io_loop", None)
     if loop is None and threading.current_thread() is threading.main_thread():
-        loop = sys.modules["tornado.ioloop"].IOLoop.current(instance=False)
+        loop = sys.modules["tornado.ioloop"].IOLoop.current()
     return loop
 
 

@@ -21,7 +21,7 @@ import typing
 from types import CodeType, FunctionType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
-from . import generated, source
+from . import compiled_types, generated, source
 from .context import current
 from .tombstone import Tombstone, loss_of, lost_function
 
@@ -276,6 +276,8 @@ class Definitions:
         module = sys.modules.get(module_name) if isinstance(module_name, str) else None
         if module is not None and getattr(module, "__dict__", None) is names:
             return self._modules.setdefault(module.__name__, ModuleGlobals(str(module_name))), None
+        if "__file__" not in names and "__spec__" not in names:
+            return names, None  # a dictionary that somebody gave to `exec`: whoever holds it sees what functions set
         _, shared = self._other_globals.setdefault(id(names), (names, {}))
         wanted = set(self._helpers._extract_code_globals(func.__code__)) | {"__name__", "__package__", "__file__"}
         return shared, {name: names[name] for name in sorted(wanted) if name in names and name != "__builtins__"}
@@ -291,6 +293,9 @@ class Definitions:
             return builtin_type, (name,)
         if self.by_reference(cls):
             return NotImplemented
+        recipe = compiled_types.recipe_of(cls)
+        if recipe is not None:
+            return recipe
         refuse_compiled(cls)
         recipe = generated.recipe_of(cls)
         if recipe is not None:
@@ -345,7 +350,7 @@ class Definitions:
             if getattr(cls.__dict__.get(name), "__module__", None) == "typing":
                 unwanted.add(name)
         for name, value in list(cls.__dict__.items()):
-            if name in unwanted or _is_own_slot(cls, value):
+            if name in unwanted or _is_own_slot(cls, value) or compiled_types.is_field(cls, name, value):
                 continue
             state["attributes"][name] = value
         annotations = _annotations_of(cls) if "__annotations__" not in state["attributes"] else None
@@ -389,7 +394,7 @@ def _is_own_slot(cls: type, value: Any) -> bool:
 def _creation_names(cls: Any) -> Dict[str, Any]:
     """What a class must know at the moment it is made."""
     names = {"__module__": cls.__dict__.get("__module__", "__main__"), "__qualname__": cls.__qualname__}
-    for name in ("__slots__", "__orig_bases__", "_is_protocol"):
+    for name in ("__slots__", "__orig_bases__", "_is_protocol", *compiled_types.names_of(cls)):
         if name in cls.__dict__:
             value = cls.__dict__[name]
             names[name] = value if isinstance(value, (str, tuple, list, dict, bool)) else tuple(value)

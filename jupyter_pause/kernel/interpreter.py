@@ -147,7 +147,7 @@ def apply_before(shell: Any, state: dict[str, Any], skip_env: Sequence[str] | No
         except Exception as error:
             reason = "The extension could not be loaded: {}: {}".format(type(error).__name__, error)
             losses.append(loss("%load_ext " + name, name, "IPython extension", reason))
-    return losses
+    return losses + _choose_backend(state)
 
 
 def apply_environment(state: dict[str, Any], skip_env: Sequence[str] | None = None) -> None:
@@ -166,10 +166,15 @@ def renew_env(live: dict[str, str]) -> list[str]:
 
 
 def apply_after(shell: Any, state: dict[str, Any]) -> list[dict[str, Any]]:
-    """Put back what later cells see: the execution counter and the plotting backend. Returns losses."""
+    """Put back what later cells see: the execution counter. Returns losses."""
     count = state.get("execution_count")
     if isinstance(count, int) and count > 0:
         shell.execution_count = count
+    return []
+
+
+def _choose_backend(state: dict[str, Any]) -> list[dict[str, Any]]:
+    """Choose the plotting backend before figures come back: choosing one closes those that are there."""
     backend = state.get("matplotlib_backend")
     if not backend or backend == _matplotlib_backend() or backend == os.environ.get("MPLBACKEND"):
         return []

@@ -49,8 +49,8 @@ def kind_of(cls: type) -> Optional[Kind]:
 
 
 def _kind_of(cls: type) -> Optional[Kind]:
-    if issubclass(cls, type) or issubclass(type(cls), enum.EnumMeta):
-        return None
+    if issubclass(cls, type) or issubclass(type(cls), enum.EnumMeta) or cls.__module__ == "numpy.dtypes":
+        return None  # NumPy has several types for what is one and the same number
     name, content = losses.name_of_type(cls), _content_of(cls)
     if not is_own(cls):
         error = issubclass(cls, BaseException)

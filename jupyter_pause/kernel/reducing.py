@@ -17,7 +17,7 @@ import typing
 from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
-from . import arrays, generated, recipes, revivers
+from . import arrays, generated, inside, living, recipes, revivers
 from .context import live_main, live_shell
 from .definitions import CannotSave, Definitions, ModuleGlobals, code_object, new_by_base, refuse_compiled
 from .tombstone import Tombstone, loss_of
@@ -60,6 +60,7 @@ class Reducer:
         self._bad_classes: Dict[type, str] = {}
         self._singletons: Dict[type, Dict[int, str]] = {}
         self._helpers = helpers
+        self._living = living.Living()
         self._table = {
             kind: function
             for kind, function in helpers.Pickler._dispatch_table.items()
@@ -90,14 +91,17 @@ class Reducer:
         own = _OWN.get(cls)
         if own is not None:
             return Handler("own", functools.partial(own, self))
-        np = arrays.module()
-        if np is not None and cls in (getattr(np, "ndarray", None), getattr(np, "memmap", None)):
+        if cls in self._living.types:
+            return Handler("own", self._living_or_generic)
+        if arrays.serves(cls):
             return Handler("own", self._array)
+        if cls is getattr(arrays.module(), "ufunc", None):
+            return Handler("own", self._ufunc)
+        if self._is_live(cls):
+            return Handler("own", self._live)
         reviver = revivers.find(cls)
         if reviver is not None:
             return Handler("revive", functools.partial(self._revive, reviver), reviver)
-        if self._is_live(cls):
-            return Handler("own", self._live)
         reason = revivers.hopeless(cls)
         if reason is not None:
             return Handler("lost", functools.partial(_raise, reason), reason=reason)
@@ -113,6 +117,9 @@ class Reducer:
         )
         if standard and generated.pickles_as_dataclass(cls) and not self.definitions.by_reference(cls):
             return Handler("recipe", self._frozen_with_slots)
+        way = inside.way_of(cls)
+        if way is not None:
+            return Handler("recipe", functools.partial(self._inside, way))
         return Handler("plain" if plain else "recipe", self._generic)
 
     def _require_class(self, cls: type) -> None:
@@ -131,7 +138,8 @@ class Reducer:
 
     def _is_live(self, cls: type) -> bool:
         module = getattr(cls, "__module__", "") or ""
-        return module.startswith(("ipykernel.", "IPython.")) and self._shell is not None
+        own = module.startswith(("ipykernel.", "IPython.")) and not module.startswith("ipykernel.comm.")
+        return own and self._shell is not None
 
     # --- the ways ----------------------------------------------------------------------------------------------
 
@@ -257,6 +265,20 @@ class Reducer:
             return (*recipe[:2], generated.values_inside(value), *recipe[3:5], generated.put_values_inside)
         return recipe
 
+    def _inside(self, way: Callable[[Any], Any], value: Any) -> Any:
+        """Past its own methods, where these would get in the way."""
+        self._require_class(type(value))
+        return self._by_table(way, value)
+
+    def _living_or_generic(self, value: Any) -> Any:
+        return self._living.recipe_of(value) or self._generic(value)
+
+    def _ufunc(self, value: Any) -> Any:
+        if self._global_name(value, value.__name__):
+            return value.__name__
+        recipe = arrays.reduce_ufunc(value)
+        return self._generic(value) if recipe is NotImplemented else recipe
+
     def _checked(self, value: Any, recipe: Any) -> Any:
         """What the pickler would refuse later is refused here, where the object is known."""
         if type(recipe) is tuple and 2 <= len(recipe) <= 6 and callable(recipe[0]) and type(recipe[1]) is tuple:
@@ -266,6 +288,8 @@ class Reducer:
                     return (new_by_base, *recipe[1:])
                 if len(recipe[1]) == 1 and (len(recipe) == 2 or recipe[2] is None):
                     return self._singleton(value) or recipe
+            elif isinstance(recipe[0], type) and _is_unrelated(recipe[0], type(value)):
+                raise Lost("its own rules for saving make %s of it" % recipe[0].__qualname__)
             return recipe
         if isinstance(recipe, str):
             if not self._global_name(value, recipe):
@@ -369,6 +393,14 @@ class Reducer:
 _NEW = (copyreg.__newobj__, copyreg.__newobj_ex__)  # type: ignore[attr-defined]
 
 
+def _is_unrelated(made: type, cls: type) -> bool:
+    """Whether calling `made` cannot give an object of `cls`: the recipe of a type that is no relative lies."""
+    if made is cls or issubclass(made, cls) or not cls.__flags__ & (1 << 9):
+        return False  # types in C are Python's and libraries' own: what they say is so
+    # A type of a library may stand for several, as `pathlib.Path` does; a type that a person wrote says what it is.
+    return not issubclass(cls, made) or (cls.__module__ == "__main__" and not isinstance(made.__new__, FunctionType))
+
+
 def _raise(reason: str, value: Any) -> Any:
     raise Lost(reason)
 
@@ -428,13 +460,26 @@ def children(value: Any, reducer: Reducer) -> List[Tuple[str, Any]]:
         return _inside_class(value, reducer)
     handler = reducer.handler_of(cls)
     if handler.way == "revive":
-        return _inside_revived(value)
+        return _inside_revived(value, handler)
     if handler.way == "own":
         np = arrays.module()
         if np is not None and isinstance(value, np.ndarray) and value.dtype.hasobject:
-            return [("[...]", item) for item in value.reshape(-1).tolist()]
+            places = "[%d]" if value.ndim == 1 else "[...]"
+            return [(places % index if value.ndim == 1 else places, item) for index, item in enumerate(value.flat)]
         return []
+    if cls.__name__ == "DataFrame" and cls.__module__.split(".")[0] == "pandas":
+        return _columns(value)
     return _inside_recipe(value, reducer)
+
+
+def _columns(frame: Any) -> List[Tuple[str, Any]]:
+    """Columns of a pandas DataFrame that hold any objects."""
+    found = []
+    for number, name in enumerate(frame.columns):
+        column = frame.iloc[:, number]
+        if column.dtype == object:
+            found.append(("[%s]" % key_text(name), column.to_numpy()))
+    return found
 
 
 def key_text(key: Any) -> str:
@@ -478,7 +523,12 @@ def _inside_class(value: Any, reducer: Reducer) -> List[Tuple[str, Any]]:
     return found + [(".__bases__", base) for base in value.__bases__]
 
 
-def _inside_revived(value: Any) -> List[Tuple[str, Any]]:
+def _inside_revived(value: Any, handler: Handler) -> List[Tuple[str, Any]]:
+    if not handler.reviver.rebuilt:  # its recipe has no effect, and holds what the object holds
+        try:
+            return inside_recipe(value, handler.call(value))
+        except (Lost, RecursionError):
+            return []
     inner = getattr(value, "queue", None)
     if inner is not None and type(value).__module__ == "queue":
         return [(".queue[%d]" % index, item) for index, item in enumerate(list(inner))]
@@ -498,6 +548,9 @@ def inside_recipe(value: Any, recipe: Any) -> List[Tuple[str, Any]]:
     """What a recipe refers to, with path suffixes."""
     if not isinstance(recipe, tuple):
         return []
+    past = inside.inside(value, recipe, key_text)
+    if past is not None:
+        return past + ([(".__class__", type(value))] if type(value).__module__ == "__main__" else [])
     arguments = recipe[1]
     if recipe[0] in _NEW or recipe[0] is new_by_base:
         arguments = arguments[1:]
@@ -507,7 +560,7 @@ def inside_recipe(value: Any, recipe: Any) -> List[Tuple[str, Any]]:
     if type(value).__module__ == "__main__":
         found.append((".__class__", type(value)))
     state = recipe[2] if len(recipe) > 2 else None
-    parts = state if type(state) is tuple and len(state) == 2 and type(state[1]) in (dict, type(None)) else (state,)
+    parts = state if type(state) is tuple else (state,)
     for part in parts:
         if type(part) is dict:
             found += [("." + str(name), item) for name, item in list(part.items())]

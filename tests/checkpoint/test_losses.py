@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -116,7 +117,7 @@ def test_a_recipe_that_fails_on_load_costs_only_itself(start: Start, again: Star
     back = again(
         start().cells(
             "import numpy as np; first = np.arange(20_000)",
-            "class Once(Exception):\n    def __init__(self, a, b): super().__init__(a)\nonce = {'e': Once(1, 2), 'big': np.arange(30_000), 'n': [1]}",
+            "def fails(a): raise TypeError(a)\nclass Once:\n    def __reduce__(self): return fails, ('no',)\nonce = {'e': Once(), 'big': np.arange(30_000), 'n': [1]}",
             "shared = once['n']; after = np.arange(40_000); ref = once['big']; tail = [once]",
         )
     )
@@ -133,12 +134,14 @@ def test_a_recipe_that_fails_on_load_costs_only_itself(start: Start, again: Star
 def test_a_lying_recipe_is_noticed(start: Start, again: Start) -> None:
     back = again(
         start().cells(
-            "class Lies(list):\n    def __reduce__(self): return (str, ('not a list',))",
+            "def give(): return 'not a list'\nclass Lies(list):\n    def __reduce__(self): return give, ()",
+            "class Plainly(list):\n    def __reduce__(self): return (str, ('not a list',))\nplainly = Plainly()",
             "import numpy as np\nclass Wrong:\n    n = 0\nimport copyreg",
             "text = 'fine'; lies = Lies([1])",
         )
     )
     assert "lies" in back.loaded["mismatched"]
+    assert [loss["path"] for loss in json.loads((back.folder / "manifest.json").read_bytes())["losses"]] == ["plainly"]
     assert back.loaded["outcome"] == "partial" and "text" not in back.loaded["mismatched"]
 
 

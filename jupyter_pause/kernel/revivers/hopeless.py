@@ -8,6 +8,9 @@ from typing import Dict, Optional
 
 from .base import OWN_RULES, full_name
 
+_QUERY = "a query that was not fetched belongs to its connection; ask again"
+_CLOUD = "it holds credentials and connections of a cloud service, which are not stored; make it again"
+
 #: Full type name -> why. Derived types are lost too.
 HOPELESS: Dict[str, str] = {
     "builtins.generator": "a generator's position lives in the interpreter and cannot be saved",
@@ -42,6 +45,19 @@ HOPELESS: Dict[str, str] = {
     "tempfile.TemporaryDirectory": "a temporary folder is deleted with the process",
     "shelve.Shelf": "a shelf must be closed to be complete on disk; open it again",
     "sqlite3.Blob": "a part of a database that is open cannot be saved",
+    "pandas.io.parsers.readers.TextFileReader": "a file that is read in parts cannot be continued; open it again",
+    "pyarrow.parquet.core.ParquetFile": "a file that is read in parts cannot be continued; open it again",
+    "pyarrow.lib.RecordBatchReader": "a stream that is read in parts cannot be continued; open it again",
+    "duckdb._relation.DuckDBPyRelation": _QUERY,
+    "_duckdb.DuckDBPyRelation": _QUERY,
+    "duckdb.duckdb.DuckDBPyRelation": _QUERY,
+    "jinja2.environment.Template": "the library does not keep a template's text; make it again",
+    "botocore.client.BaseClient": _CLOUD,
+    "boto3.resources.base.ServiceResource": _CLOUD,
+    "boto3.session.Session": _CLOUD,
+    "botocore.session.Session": _CLOUD,
+    "google.cloud.client.Client": _CLOUD,
+    "google.auth.credentials.Credentials": _CLOUD,
     "zmq.sugar.context.Context": "a network connection ends with the process",
     "zmq.sugar.socket.Socket": "a network connection ends with the process",
     "_io._IOBase": "this kind of open file cannot be opened again",

@@ -7,8 +7,11 @@ from __future__ import annotations
 import contextvars
 import functools
 import gc
+import operator
+import struct
+import types
 import weakref
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 from .. import recipes
 from ..regions import address_of
@@ -141,6 +144,78 @@ def set_context_variable(made: Any, value: Any) -> None:
     """The value that cells will see."""
     if value:
         made.set(value[0])
+
+
+class _ReadOnlyView(Reviver):
+    """What ``types.MappingProxyType`` gives: it goes on looking at the same dictionary."""
+
+    types = ("builtins.mappingproxy",)
+    rebuilt = False
+
+    def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
+        inside = gc.get_referents(value)
+        if len(inside) != 1 or "__dict__" in value or "__module__" in value:  # the names of a class
+            return types.MappingProxyType, (dict(value),)
+        return types.MappingProxyType, (inside[0],)
+
+
+class _DictIterator(Reviver):
+    types = ("builtins.dict_keyiterator", "builtins.dict_valueiterator", "builtins.dict_itemiterator")
+    rebuilt = False
+
+    def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
+        kind = type(value).__name__[len("dict_") : -len("iterator")]
+        inside = [item for item in gc.get_referents(value) if isinstance(item, dict)]
+        if not inside:  # it has come to its end
+            return iterate, (kind, {}, 0)
+        return iterate, (kind, inside[0], len(inside[0]) - operator.length_hint(value))
+
+
+def iterate(kind: str, inside: Any, done: int) -> Any:
+    """An iterator over a dictionary that has given some items."""
+    iterator = iter(dict.items(inside) if kind == "item" else dict.values(inside) if kind == "value" else inside)
+    for _ in range(done):
+        next(iterator)
+    return iterator
+
+
+class _SetIterator(Reviver):
+    types = ("builtins.set_iterator",)
+
+    def describe(self, value: Any) -> Optional[str]:
+        return "it gives what was left, in another order"
+
+    def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
+        return iterate_set, (value.__reduce__()[1][0],)
+
+
+def iterate_set(left: Any) -> Any:
+    """An iterator over a set of what was left."""
+    return iter(set(left))
+
+
+class _Struct(Reviver):
+    types = ("_struct.Struct",)
+    rebuilt = False
+
+    def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
+        return struct.Struct, (value.format,)
+
+
+class _JsonDecoder(Reviver):
+    types = ("json.decoder.JSONDecoder",)
+    rebuilt = False
+
+    def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
+        names = ("object_hook", "parse_float", "parse_int", "parse_constant", "strict", "object_pairs_hook")
+        return make_json_decoder, ({name: getattr(value, name) for name in names},)
+
+
+def make_json_decoder(options: Dict[str, Any]) -> Any:
+    """A decoder with the same options."""
+    import json
+
+    return json.JSONDecoder(**options)
 
 
 class _Key(Reviver):

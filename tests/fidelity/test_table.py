@@ -1,0 +1,42 @@
+# Copyright (c) jupyter-pause contributors.
+# Distributed under the terms of the Apache License 2.0.
+"""Every object of the table ends as the table says: equal, rebuilt, or lost and named before the pause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.kernel import pythons
+
+from . import environment
+from .judge import Table, differences
+from .objects import FAMILIES
+
+#: What the test requirements hold anyway; the other libraries are tested with `scripts/test --full` only.
+HERE = [family for family in FAMILIES if family != "Other libraries"]
+
+
+@pytest.mark.parametrize("family", HERE)
+def test_each_object_ends_as_the_table_says(family: str, tmp_path: Path) -> None:
+    table = Table(FAMILIES[family], tmp_path, pythons.own())
+    assert differences(table.verdicts()) == []
+
+
+@pytest.mark.parametrize("family", HERE)
+def test_the_checks_hold_for_objects_that_were_never_paused(family: str, tmp_path: Path) -> None:
+    assert Table(FAMILIES[family], tmp_path, pythons.own()).control() == []
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1500)
+def test_objects_of_other_libraries(tmp_path: Path) -> None:
+    table = Table(FAMILIES["Other libraries"], tmp_path, str(environment.python()))
+    assert table.control() == []
+    assert differences(table.verdicts()) == []
+
+
+def test_the_table_is_large_and_names_nothing_twice() -> None:
+    names = [case.name for cases in FAMILIES.values() for case in cases]
+    assert len(names) == len(set(names)) >= 300
