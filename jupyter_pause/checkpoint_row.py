@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .states import ShadowReport
+
 if TYPE_CHECKING:
     from .checkpoint.store import StoredCheckpoint
 
@@ -28,6 +30,7 @@ def checkpoint_row(entry: StoredCheckpoint, *, in_use: bool) -> dict[str, Any]:
         "variables": [],
         "losses": [],
         "not_stored": [],
+        "shadow": None,
     }
     if entry.manifest is not None:
         full = entry.manifest.model_dump(mode="json")
@@ -37,4 +40,12 @@ def checkpoint_row(entry: StoredCheckpoint, *, in_use: bool) -> dict[str, Any]:
         wanted = ("name", "type", "kind", "bytes", "fate", "reason")
         row["variables"] = [{key: variable.get(key) for key in wanted} for variable in full["variables"]]
         row["not_stored"] = full["interpreter"].get("env", {}).get("not_stored", [])
+        row["shadow"] = _shadow(full)
     return row
+
+
+def _shadow(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Whether it was tried out; a kernel that saved itself without a server, or an older version, did not do so."""
+    code = "orphaned" if manifest["cause"] == "orphaned" else "not_reached"
+    report = manifest["shadow"] or {"state": "not_checked", "code": code}
+    return ShadowReport.model_validate(report).model_dump(mode="json")

@@ -335,7 +335,7 @@ export interface components {
         ShadowReport: {
             /** @enum {string} */
             state: "checked" | "not_checked";
-            /** @description Why not, or not to its end: off, stopping, fallback, time, memory, no_interpreter, failed, not_reached */
+            /** @description Why not, or not to its end: off, stopping, fallback, orphaned, time, memory, no_interpreter, failed, not_reached */
             code: string | null;
             params: {
                 [key: string]: unknown;
@@ -701,6 +701,8 @@ export interface components {
             not_stored: {
                 [key: string]: unknown;
             }[];
+            /** @description Whether it was tried out before the process that made it ended */
+            shadow?: components["schemas"]["ShadowReport"] | null;
         };
     };
     responses: {
