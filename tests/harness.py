@@ -91,6 +91,8 @@ class ServerProcess:
         self.process: subprocess.Popen[bytes] | None = None
         #: Where its output goes; None: to server.log.
         self.output: int | None = None
+        #: Command that the server's own is handed to, as arguments.
+        self.through: list[str] = []
         #: Where its input comes from: a terminal's file descriptor, or nothing.
         self.input: int = subprocess.DEVNULL
         for folder in (self.root, base / "config", base / "data", self.runtime):
@@ -113,6 +115,7 @@ class ServerProcess:
         log = (self.base / "server.log").open("ab")
         self.process = subprocess.Popen(
             [
+                *self.through,
                 sys.executable,
                 "-m",
                 "jupyter_server",

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _LEAST_SECONDS, _SLOW_DISK = 60.0, 20e6
 #: Seconds that a person's click waits for the first self-test (a second, where CRIU works).
 _PATIENCE = 10.0
+#: Seconds in which init reaps what was ended, and seconds between two looks.
+_REAPED, _LOOK = 5.0, 0.1
 #: Seconds until processes that were killed must be gone.
 _KILL = 10.0
 
@@ -242,12 +244,21 @@ class SnapshotEngine:
             raise NotRestored(verdict.reason)
         try:
             manifest = await asyncio.to_thread(self.store.manifest, snapshot_id)
-            why = await asyncio.to_thread(in_the_way, manifest, await verdict.criu.version())
+            why = await self._in_the_way(manifest, await verdict.criu.version())
         except SnapshotError as error:
             raise NotRestored(reason(error.code, **error.params)) from error
         if why is not None:
             raise NotRestored(why)
         return manifest, verdict.criu
+
+    async def _in_the_way(self, manifest: SnapshotManifest, version: tuple[int, ...]) -> Reason | None:
+        """A process number may be in use for a moment only: ended children wait for init to reap them."""
+        end = self._clock.monotonic() + _REAPED
+        while True:
+            why = await asyncio.to_thread(in_the_way, manifest, version)
+            if why is None or why.code != "pid_taken" or self._clock.monotonic() > end:
+                return why
+            await asyncio.sleep(_LOOK)
 
     async def verify(self, manifest: SnapshotManifest, progress: Callable[[int, int | None], None]) -> None:
         """Compare every byte with its digest. Raises NotRestored."""
