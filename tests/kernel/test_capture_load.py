@@ -220,7 +220,7 @@ def test_cancel_while_writing(kernel: LiveKernel) -> None:
 
 
 def test_progress_is_told(kernel: LiveKernel) -> None:
-    kernel.execute("import numpy as np; big = [np.ones(1 << 20) for _ in range(40)]")
+    kernel.execute("import numpy as np; big = [np.arange(1 << 20) + n for n in range(40)]")
     staging = kernel.new_staging()
     kernel.request_capture(staging)
     seen = until(lambda: (staging / "progress.json").exists() and (staging / "progress.json").read_bytes(), "progress")
@@ -345,7 +345,7 @@ def test_start_up_files_run_again_and_the_checkpoint_wins(
 
 
 def test_a_second_capture_while_one_runs_is_refused(kernel: LiveKernel) -> None:
-    kernel.execute("import numpy as np; big = [np.ones(1 << 20) for _ in range(40)]")
+    kernel.execute("import numpy as np; big = [np.arange(1 << 20) + n for n in range(40)]")
     first, second = kernel.new_staging(), kernel.new_staging()
     kernel.request_capture(first)
     kernel.request_capture(second)
