@@ -53,6 +53,18 @@ next(squares)
 counter = 1
 """
 
+#: An object whose own rules for saving lie: only loading it shows that, and where.
+LIE = """
+class Meter:
+    def __init__(self):
+        self.reading = 0
+    def __setstate__(self, state):
+        self.reading = 0
+house = {"meters": [Meter()]}
+house["meters"][0].reading = 42
+"""
+EXPECTED_LIE = 'house["meters"][0].reading'
+
 #: Between the two rounds: what the first checkpoint holds must not be enough for the second.
 CHANGE = """
 token = secrets.token_hex(32)

@@ -26,6 +26,8 @@ NOTEBOOK = "drill.ipynb"
 MIB = 1 << 20
 #: Seconds until a process that was ended must be gone.
 GONE_LIMIT = 10.0
+#: Seconds between two looks at an operation.
+POLL = 0.1
 
 
 @dataclass
@@ -122,6 +124,7 @@ class Drill:
         before = self._build()
         self._tell_fresh_from_restored(before)
         self._refuse_to_lose()
+        self._name_a_lie()
         paused = self._pause("in_place", before)
         self._options.after_pause(self._server)
         queued = self._send_while_paused()
@@ -236,6 +239,36 @@ class Drill:
             else:
                 ended = self._server.ended(operation)
                 raise BrokenError(f"the pause was {ended['state']} without anybody's consent")
+
+    def _name_a_lie(self) -> None:
+        """In a kernel of its own: what only loading shows is named while its process still runs."""
+        with self._check("lie_named", PROMISES["lie_named"]) as check:
+            kernel = self._server.jupyter("POST", "api/kernels", {"name": self._options.kernel})["id"]
+            channel = self._connect(kernel)
+            try:
+                channel.run(cells.LIE)
+                self._server.remember_tree(self._probe(channel)["pid"]["value"])
+                names = self._asked_about(kernel)
+                if names != [cells.EXPECTED_LIE]:
+                    raise BrokenError(f"expected {cells.EXPECTED_LIE}, asked about {', '.join(names) or 'nothing'}")
+                if "error" in self._probe(channel).get("pid", {"error": "gone"}):
+                    raise BrokenError("the kernel does not answer any more")
+                check.detail = f"{names[0]}; refused, and the kernel goes on"
+            finally:
+                channel.close()
+                self._server.jupyter("DELETE", f"api/kernels/{kernel}")
+
+    def _asked_about(self, kernel: str) -> list[str]:
+        """What a pause asks about; the answer is no."""
+        operation = self._server.api.post("pause", body={"kernels": [kernel]})["operation"]
+        asked = self._server.ended(operation)
+        if asked["state"] != "needs_decision":
+            raise BrokenError(f"the pause was {asked['state']} without a question")
+        names = [loss["path"] for loss in asked["question"]["losses"]]
+        self._server.api.post("operations", operation["id"], body={"decision": "refuse"})
+        while self._server.api.get("operations", operation["id"])["state"] in ("running", "needs_decision"):
+            time.sleep(POLL)
+        return names
 
     # --- pausing ------------------------------------------------------------------------------------------------
 
@@ -392,6 +425,7 @@ PROMISES = {
     "control": "a fresh kernel does not pass for a restored one",
     "loss_named": "what cannot come back is named before",
     "refused": "without consent to lose it nothing is paused",
+    "lie_named": "an object whose own saving lies is named while the process still runs",
     "pause": "the state is on disk, read back and signed",
     "gone": "the process and its children have ended",
     "memory": "their memory is free",
@@ -408,9 +442,12 @@ PROMISES = {
 }
 
 
+FIRST = ("start", "notebook", "build", "control", "loss_named", "refused", "lie_named")
+
+
 def planned() -> list[tuple[str, str]]:
     """Names and promises of all checks, in order."""
-    plan = [(name, PROMISES[name]) for name in ("start", "notebook", "build", "control", "loss_named", "refused")]
+    plan = [(name, PROMISES[name]) for name in FIRST]
     pausing = ("pause", "gone", "memory")
     compared = [("process", PROMISES["process"]), *cells.PROMISES.items(), ("tombstone", PROMISES["tombstone"])]
     plan += [(f"in_place.{name}", PROMISES[name]) for name in pausing]
