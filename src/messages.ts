@@ -18,6 +18,7 @@ import type {
 } from './api/records';
 import { formatBytes, formatTime, localeOf } from './format';
 import type { Availability } from './tokens';
+import { snapshotSentence } from './snapshotReasons';
 import { workspaceSentence } from './workspaceReasons';
 
 type Params = Record<string, unknown>;
@@ -55,6 +56,7 @@ export function codeSentence(
     requestSentence(code, trans) ??
     pauseSentence(code, params, trans) ??
     resumeSentence(code, params, trans) ??
+    snapshotSentence(code, params, trans) ??
     workspaceSentence(code, params, trans);
   if (sentence !== null) {
     return sentence;
@@ -262,7 +264,7 @@ function resumeSentence(
       );
     case 'snapshot_unavailable':
       return trans.__(
-        'There is no exact snapshot here. Resume from the checkpoint instead.'
+        'This kernel has no exact snapshot. Resume from the checkpoint instead.'
       );
     case 'resume_failed':
     case 'resume_timeout':

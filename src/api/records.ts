@@ -34,6 +34,9 @@ export type InventoryItem = Schemas['InventoryItem'];
 /** What will be restored, for one kernel. */
 export type Inventory = Schemas['Inventory'];
 
+/** Whether a pause of this kernel would take an exact snapshot. */
+export type SnapshotOutlook = Schemas['SnapshotOutlook'];
+
 /** What an operation waits for. */
 export type Question = Schemas['Question'];
 

@@ -113,7 +113,13 @@ function ItemRow(props: {
       <tr className="jp-Pause-itemDetail">
         <td colSpan={2}>
           <span className="jp-Pause-fate" data-fate={item.fate}>
-            {fateName(item.fate, trans)}
+            {item.with_snapshot && item.with_snapshot !== item.fate
+              ? trans.__(
+                  '%1; by the checkpoint alone: %2',
+                  fateName(item.with_snapshot, trans),
+                  fateName(item.fate, trans)
+                )
+              : fateName(item.fate, trans)}
           </span>
           {item.type && <span className="jp-Pause-type">{item.type}</span>}
           {note && <span className="jp-Pause-type">{note}</span>}

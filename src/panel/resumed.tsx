@@ -13,6 +13,7 @@ import type {
   ResumeReport
 } from '../api/records';
 import { formatBytes, formatDuration, formatTime, localeOf } from '../format';
+import { snapshotReason } from '../snapshotReasons';
 import { LossList } from './losses';
 
 /**
@@ -55,6 +56,14 @@ export function ResumedReport(props: {
       >
         {outcomeSentence(report, trans)}
       </p>
+      {report.fallback && (
+        <p className="jp-Pause-warning">
+          {trans.__(
+            'By its checkpoint, since the exact snapshot could not be used: %1',
+            snapshotReason(report.fallback, trans)
+          )}
+        </p>
+      )}
       <dl className="jp-Pause-facts">
         <dt>{trans.__('When')}</dt>
         <dd>{formatTime(report.at, locale)}</dd>
@@ -88,14 +97,20 @@ export function ResumedReport(props: {
             </dd>
             <dt>{trans.__('Compared')}</dt>
             <dd>
-              {trans._n(
-                '%1 variable with what was recorded',
-                '%1 variables with what was recorded',
-                proof.compared
-              )}
+              {report.via === 'snapshot'
+                ? trans.__('the whole memory of the process')
+                : trans._n(
+                    '%1 variable with what was recorded',
+                    '%1 variables with what was recorded',
+                    proof.compared
+                  )}
             </dd>
-            <dt>{trans.__('Buffers')}</dt>
-            <dd>{buffersSentence(report, trans)}</dd>
+            {report.via !== 'snapshot' && (
+              <>
+                <dt>{trans.__('Buffers')}</dt>
+                <dd>{buffersSentence(report, trans)}</dd>
+              </>
+            )}
           </>
         )}
         {proof.mark !== null && (

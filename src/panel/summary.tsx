@@ -7,7 +7,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Button, refreshIcon } from '@jupyterlab/ui-components';
 import React from 'react';
 
-import type { Inventory, KernelRow } from '../api/records';
+import type { Inventory, KernelRow, SnapshotOutlook } from '../api/records';
 import {
   formatBytes,
   formatDuration,
@@ -18,6 +18,7 @@ import {
 import { availabilitySentence, errorSentence, noteSentence } from '../messages';
 import { stateName } from '../messages';
 import { sessionName } from '../names';
+import { snapshotReason } from '../snapshotReasons';
 import type { IPauseActions } from '../tokens';
 import {
   kernelActView,
@@ -188,6 +189,18 @@ function Acts(props: {
 }
 
 /**
+ * Whether the whole process goes to disk too, or why not.
+ */
+function outlookSentence(
+  outlook: SnapshotOutlook,
+  trans: TranslationBundle
+): string {
+  return outlook.usable
+    ? trans.__('yes: threads, generators and child processes come back too')
+    : outlook.reasons.map(reason => snapshotReason(reason, trans)).join(' ');
+}
+
+/**
  * Size, time and place, with what they are based on; unknown says unknown.
  */
 function Costs(props: {
@@ -226,6 +239,12 @@ function Costs(props: {
             ? trans.__('measured by earlier pauses here')
             : trans.__('assumed, nothing was measured yet')}
         </dd>
+        {inventory.snapshot && (
+          <>
+            <dt>{trans.__('Exact snapshot')}</dt>
+            <dd>{outlookSentence(inventory.snapshot, trans)}</dd>
+          </>
+        )}
         {place && (
           <>
             <dt>{trans.__('Saved in')}</dt>

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import struct
 from functools import partial
 from pathlib import Path
@@ -201,3 +202,12 @@ def test_every_sentence_is_one_sentence() -> None:
     for code, sentence in SNAPSHOT_SENTENCES.items():
         assert sentence[0].isupper(), code
         assert sentence.endswith((".", "{program}")), code
+
+
+def test_the_browser_knows_every_sentence() -> None:
+    source = (Path(__file__).parents[2] / "src" / "snapshotReasons.ts").read_text(encoding="utf-8")
+    assert set(re.findall(r"case '(\w+)':", source)) == {
+        *SNAPSHOT_SENTENCES,
+        "snapshot_not_usable",
+        "snapshot_required",
+    }
