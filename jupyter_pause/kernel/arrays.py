@@ -347,6 +347,8 @@ def open_memmap(path: str, dtype: Any, mode: str, offset: int, shape: Any, order
         if (status.st_size, status.st_mtime_ns) != tuple(saved):
             return current().tombstone("numpy.memmap", "its file was changed since the pause")
         opened: Any = np.memmap
+        if current().describing:
+            mode = "c"  # what is written then stays in that process
         return opened(path, dtype=dtype, mode=mode, offset=offset, shape=shape, order=order)
     except OSError as error:
         return current().tombstone("numpy.memmap", "its file could not be opened: %s" % (error.strerror or error))

@@ -14,6 +14,7 @@ import types
 from typing import Any, Dict, List, Optional
 
 from . import fingerprint, revivers
+from .context import Described
 from .reducing import ATOMS
 from .tombstone import Tombstone
 
@@ -122,7 +123,7 @@ class _Look:
             self.say("module", value.__name__)
         elif _is_live(cls, value):
             self.say("live")
-        elif revivers.find(cls) is not None or revivers.hopeless(cls) is not None:
+        elif cls is Described or revivers.find(cls) is not None or revivers.hopeless(cls) is not None:
             self.say("made again")
         elif cls is getattr(sys.modules.get("numpy"), "ndarray", None):
             self.say(fingerprint.of(value))

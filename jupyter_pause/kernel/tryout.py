@@ -12,7 +12,7 @@ import gc
 import warnings
 from typing import Any, Callable, Dict
 
-from . import layout, losses, revive
+from . import context, layout, losses, revive
 
 #: A loss with such a text says that a device was wanted, which the trying process has not.
 _DEVICES = ("cuda", "gpu", "nvidia", "rocm")
@@ -60,7 +60,7 @@ class TrialLoader(revive.Loader):
 
     def _compare(self, entry: Dict[str, Any]) -> None:
         live = entry["type"].startswith(("IPython.", "ipykernel."))
-        if not live and type(self.context.namespace.get(entry["name"])) is not _Live:
+        if not live and type(self.context.namespace.get(entry["name"])) not in (_Live, context.Described):
             super()._compare(entry)
 
     def found(self) -> Dict[str, Any]:

@@ -201,3 +201,27 @@ async def test_what_the_scan_names_before_is_not_named_twice(driver: Driver) -> 
     paused = await driver.pause(kernel, on_loss="accept")
     manifest = await driver.get("checkpoints", paused["checkpoint"])
     assert sorted(loss["path"] for loss in manifest["losses"]) == ["gen", "holder.gen"]
+
+
+OUTSIDE = """
+import sqlite3, mmap, zipfile, gzip, numpy as np, logging, concurrent.futures, shelve, tempfile, csv
+base = sqlite3.connect("things.db"); base.execute("create table t (a)"); base.commit()
+memory = sqlite3.connect(":memory:"); memory.execute("create table t (a)"); memory.commit()
+reading, appending, both = open("a.txt", "w+"), open("b.txt", "a"), open("c.bin", "wb+")
+mapped = np.memmap("m.bin", dtype="f8", mode="w+", shape=(10,)); mapped[:] = 3
+log = logging.getLogger("to file"); log.addHandler(logging.FileHandler("log.txt"))
+threads = concurrent.futures.ThreadPoolExecutor(2)
+class Store:
+    def __init__(self, **held): self.__dict__.update(held)
+    def __setstate__(self, state): self.__dict__.update(state)
+store = Store(base=base, file=reading, pool=threads, mapped=mapped)
+"""
+
+
+async def test_files_and_databases_are_neither_opened_nor_called_lost(driver: Driver) -> None:
+    kernel = await driver.notebook()
+    await driver.run(kernel, OUTSIDE)
+    assert await lost(driver, kernel) == {}
+    report = (await driver.row(kernel))["last_pause"]["shadow"]
+    assert report["state"] == "checked"
+    assert report["unchecked"] == []
