@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any, Callable
 
-from . import control, files, gate, history, interpreter, link, loading, mark, register, saving, tips
+from . import control, files, gate, history, interpreter, link, loading, mark, register, saving, settings, tips
 from .files import KernelFiles
 
 REQUEST = "jupyter_pause_request"
@@ -164,6 +164,7 @@ class Agent:
         namespace = self.shell.user_ns
         shadow_start.write(staging, namespace, state)
         namespace[history.NAME] = history.collect(self.shell)
+        namespace[settings.NAME] = settings.collect(self.shell, self.baseline.settings)
         try:
             result: dict[str, Any] = capture.capture(
                 namespace,
@@ -176,6 +177,7 @@ class Agent:
             )
         finally:
             namespace.pop(history.NAME, None)
+            namespace.pop(settings.NAME, None)
         result.setdefault("not_stored", state["env"]["not_stored"])
         if result["status"] == "ok":
             result["losses"] = result["losses"] + state["background"]

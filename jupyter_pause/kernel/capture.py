@@ -32,6 +32,7 @@ from . import (
     packages,
     randomness,
     regions,
+    settings,
 )
 from .context import live_namespace, make_tombstone
 from .deep import Deep
@@ -432,6 +433,9 @@ class Capture:
             if first is not None and first["path"] != record.name:
                 more.append(dict(first, name=record.name, path=record.name))
         losses.add_cells([loss for loss in found + more if not loss.get("earlier")], self._inputs)
+        for loss in found + more:
+            if loss["name"] == settings.NAME:  # no name of the person's
+                loss.update(name=settings.TITLE, path=loss["path"].replace(settings.NAME, settings.TITLE, 1))
         return found + more
 
     def _variables(

@@ -15,7 +15,7 @@ import sys
 from functools import partial
 from typing import Any, Callable, Sequence
 
-from . import history
+from . import history, settings
 from .cells import cell_naming
 
 #: Names that look like credentials, when the server gives no list of its own.
@@ -33,6 +33,7 @@ class Baseline:
         self.sys_path = list(sys.path)
         self.env = dict(os.environ)
         self.extensions = set(getattr(shell.extension_manager, "loaded", ()))
+        self.settings = settings.Start(shell)
         #: Variables that start-up files made; they are made again at every start.
         self.names = dict(shell.user_ns)
         for name in [*history.hidden_names(shell), "In", "Out"]:
@@ -52,6 +53,7 @@ def describe(shell: Any, baseline: Baseline, skip_env: Sequence[str] | None = No
         "cwd": _cwd(),
         "sys_path": front + end,
         "sys_path_front": len(front),
+        "sys_path_removed": [entry for entry in baseline.sys_path if _plain(entry) and entry not in sys.path],
         "env": _env_changes(baseline.env, skip_env or DEFAULT_SKIP_ENV, history_of(shell)),
         "extensions": sorted(set(getattr(shell.extension_manager, "loaded", ())) - baseline.extensions),
         "matplotlib_backend": _matplotlib_backend(),
@@ -166,11 +168,11 @@ def renew_env(live: dict[str, str]) -> list[str]:
 
 
 def apply_after(shell: Any, state: dict[str, Any]) -> list[dict[str, Any]]:
-    """Put back what later cells see: the execution counter. Returns losses."""
+    """Put back what later cells see: the execution counter and changed settings. Returns losses."""
     count = state.get("execution_count")
     if isinstance(count, int) and count > 0:
         shell.execution_count = count
-    return []
+    return settings.apply(shell, shell.user_ns.pop(settings.NAME, None))
 
 
 def _choose_backend(state: dict[str, Any]) -> list[dict[str, Any]]:
@@ -198,6 +200,8 @@ def _apply_path(state: dict[str, Any]) -> None:
     front = int(state.get("sys_path_front") or 0)
     sys.path[:0] = [entry for entry in added[:front] if entry not in sys.path]
     sys.path.extend(entry for entry in added[front:] if entry not in sys.path)
+    removed = state.get("sys_path_removed") or ()
+    sys.path[:] = [entry for entry in sys.path if entry not in removed]
 
 
 def _apply_env(changes: dict[str, Any], skip: Sequence[str]) -> None:

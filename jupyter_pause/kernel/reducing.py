@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copyreg
 import functools
+import logging
 import pickle
 import sys
 import types
@@ -534,6 +535,8 @@ def _inside_revived(value: Any, handler: Handler) -> List[Tuple[str, Any]]:
         return [(".queue[%d]" % index, item) for index, item in enumerate(list(inner))]
     if hasattr(value, "__wrapped__"):
         return [("", value.__wrapped__)]
+    if isinstance(value, logging.Logger):
+        return [(".handlers[%d]" % number, handler) for number, handler in enumerate(value.handlers)]
     return []
 
 
