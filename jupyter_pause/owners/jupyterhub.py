@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 
 from jupyter_pause.owners.base import Check, OwnerContext, OwnerView, ReleaseAnswer, ResumedFrom, WorkspaceOwner
 from jupyter_pause.owners.jupyterhub_api import HubApi, HubError, server_path
-from jupyter_pause.owners.jupyterhub_state import allows, derive, server_of
+from jupyter_pause.owners.jupyterhub_state import allows, derive, from_inside, server_of
 from jupyter_pause.states import OwnerKind, PodSnapshotRow, Reason, ResumeDoor
 
 if TYPE_CHECKING:
@@ -103,11 +103,8 @@ class JupyterHubOwner:
                 self._see(replace(self._view, error=_reason(error)))
                 return
             server = None
-        if server is None and self._inside:
-            # Servers that a token may not read are left out (seen: JupyterHub 6). While this runs, we run.
-            self._see(OwnerView("running", stateful=False, observed_at=now))
-        else:
-            self._see(replace(derive(server), observed_at=now))
+        view = derive(server)
+        self._see(replace(from_inside(view) if self._inside else view, observed_at=now))
 
     def _see(self, view: OwnerView) -> None:
         self._view = view

@@ -37,6 +37,17 @@ def derive(server: Mapping[str, Any] | None) -> OwnerView:
     return OwnerView("paused", stateful=False, timeline=timeline)
 
 
+def from_inside(view: OwnerView) -> OwnerView:
+    """The same, seen by the server itself: while it runs, it runs.
+
+    The Hub says `spawn` until it has found the server, which may have looked for its owner by then; and a server that
+    a token may not read is left out (both seen: JupyterHub 6).
+    """
+    return (
+        view if view.state in ("running", "pausing") else OwnerView("running", stateful=False, timeline=view.timeline)
+    )
+
+
 def server_of(user: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     """The server called `name` ("" is the default one) in a user's model; None where it is not listed."""
     found = (user.get("servers") or {}).get(name)

@@ -26,7 +26,7 @@ const WINDOW = 'jupyter-pause-hub';
  * Since JupyterHub 4.1 the Hub's XSRF cookie has the path `/hub/`, and a fetch, also a GET, needs its value, which a page
  * below `/user/` cannot read (jupyterhub/_xsrf_utils.py: only navigations are exempt). So the start is a navigation:
  * `/hub/spawn/...?next=` in a window of its own, which shows the Hub's own form and progress, too. This tab watches the
- * server's address: while it does not run, the Hub itself answers there, 424 or 503 for API requests.
+ * server's address: while it does not run, the proxy leads it to the Hub (seen: JupyterHub 6 with configurable-http-proxy).
  */
 export class JupyterHubDoor implements IResumeDoorClient {
   /**
@@ -53,13 +53,13 @@ export class JupyterHubDoor implements IResumeDoorClient {
     try {
       response = await this._environment.fetch(
         `${URLExt.join(this._environment.basePath, 'api/status')}?no_track_activity=1`,
-        { cache: 'no-store', credentials: 'same-origin', redirect: 'manual' }
+        { cache: 'no-store', credentials: 'same-origin' }
       );
     } catch (error) {
       throw new DoorError('door_unreachable', String(error));
     }
-    if (response.type === 'opaqueredirect') {
-      throw new DoorError('door_signed_out');
+    if (response.redirected) {
+      return this._hubAnswers(new URL(response.url).pathname);
     }
     switch (response.status) {
       case 424:
@@ -75,6 +75,17 @@ export class JupyterHubDoor implements IResumeDoorClient {
         // Any other answer, also 403, is the server's own.
         return { state: 'running', reason: null };
     }
+  }
+
+  /**
+   * Without a server its path leads to the Hub: `/user/ann/...` to `/hub/user/ann/...`, whatever is answered there
+   * (424, or 403 to a page that may not read the Hub's cookie). Elsewhere is where one signs in.
+   */
+  private _hubAnswers(path: string): IDoorView {
+    if (/\/hub\/user\//.test(path)) {
+      return { state: 'paused', reason: null };
+    }
+    throw new DoorError('door_signed_out');
   }
 
   /** Open the Hub's page that starts the server. */

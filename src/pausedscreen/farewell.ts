@@ -37,8 +37,11 @@ export interface IFarewellKernel {
   readonly path: string | null;
   readonly name: string | null;
 
-  /** When its checkpoint was made (RFC 3339), or null when none is known. */
+  /** When its checkpoint was made (RFC 3339), or null when that is not known. */
   readonly checkpoint: string | null;
+
+  /** Whether it was paused: then it has a checkpoint, also where the server went before it could be asked about it. */
+  readonly paused: boolean;
 }
 
 /**
@@ -68,11 +71,12 @@ export function farewellOf(
   return {
     version: 1,
     workspace,
-    kernels: state.kernels.map(({ id, path, name, checkpoint }) => ({
+    kernels: state.kernels.map(({ id, path, name, checkpoint, ...row }) => ({
       id,
       path,
       name,
-      checkpoint: checkpoint?.created ?? newestOf(id, checkpoints)
+      checkpoint: checkpoint?.created ?? newestOf(id, checkpoints),
+      paused: row.state === 'paused'
     })),
     at: now,
     leftAt: leaving

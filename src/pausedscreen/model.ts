@@ -222,6 +222,11 @@ export class PausedScreenModel implements IDisposable {
       : null;
   }
 
+  /** Whether the person goes on in a window of the owner. */
+  get elsewhere(): boolean {
+    return this._wish?.answer === 'elsewhere';
+  }
+
   /** Whether the owner can be asked how it stands. */
   get canLook(): boolean {
     return this._client?.canLook === true;
@@ -567,7 +572,7 @@ export class PausedScreenModel implements IDisposable {
     if (answers && workspace) {
       if (workspace.state === 'resuming' && this._away) {
         return [
-          workspace.phase === 'proving' ? 'proving' : 'restoring',
+          workspace.phase === 'proving' ? 'proving' : this._startingState,
           workspace.reason
         ];
       }
@@ -614,15 +619,18 @@ export class PausedScreenModel implements IDisposable {
         // Not seen paused and not asked for: the snapshot is being taken.
         return [
           this._sawPaused || wish || this._movingSince
-            ? this._farewell?.workspace.stateful
-              ? 'restoring'
-              : 'starting'
+            ? this._startingState
             : 'leaving',
           view.reason
         ];
       default:
         return [view.state, view.reason];
     }
+  }
+
+  /** Where nothing was snapshotted, nothing is restored. */
+  private get _startingState(): ScreenState {
+    return this._farewell?.workspace.stateful ? 'restoring' : 'starting';
   }
 
   /** While the server is expected to be away, the application must neither ask nor complain. */

@@ -10,7 +10,7 @@ import type { WorkspaceRow } from '../api/workspace';
 import { formatTime, localeOf } from '../format';
 import { pathName } from '../names';
 import { workspaceSentence } from '../workspaceReasons';
-import type { IFarewell } from './farewell';
+import type { IFarewell, IFarewellKernel } from './farewell';
 import type { PausedScreenModel, ScreenState } from './model';
 
 /**
@@ -48,7 +48,10 @@ export function titleOf(state: ScreenState, trans: TranslationBundle): string {
  * What is going on, in one or two sentences.
  */
 export function sentenceOf(
-  model: Pick<PausedScreenModel, 'state' | 'phase' | 'canLook' | 'farewell'>,
+  model: Pick<
+    PausedScreenModel,
+    'state' | 'phase' | 'canLook' | 'elsewhere' | 'farewell'
+  >,
   trans: TranslationBundle
 ): string {
   const stateful = model.farewell?.workspace.stateful === true;
@@ -68,11 +71,11 @@ export function sentenceOf(
         'It was asked for and gets the next machine that fits. You can leave this page open.'
       );
     case 'starting':
-      return model.farewell?.workspace.door.kind === 'jupyterhub'
+      return model.elsewhere
         ? trans.__(
             'Go on in the window of JupyterHub. It closes by itself once the server is there.'
           )
-        : trans.__('It has been asked for, and its pod comes up.');
+        : trans.__('It has been asked for, and its server comes up.');
     case 'restoring':
       return trans.__('Its memory is being brought back.');
     case 'proving':
@@ -131,26 +134,12 @@ export function keptLines(
 ): string[] {
   const { workspace, kernels } = farewell;
   const lines = [snapshotLine(workspace, trans)];
-  const saved = kernels.filter(kernel => kernel.checkpoint !== null);
+  const saved = kernels.filter(
+    kernel => kernel.checkpoint !== null || kernel.paused
+  );
   const without = kernels.length - saved.length;
   if (saved.length > 0) {
-    const newest = saved
-      .map(kernel => kernel.checkpoint as string)
-      .sort()
-      .slice(-1)[0];
-    lines.push(
-      trans._n(
-        'Kernel checkpoint of %2, from %3',
-        'Kernel checkpoints of %1 notebooks (%2), newest from %3',
-        saved.length,
-        saved
-          .map(kernel =>
-            kernel.path ? pathName(kernel.path, trans) : (kernel.name ?? '?')
-          )
-          .join(', '),
-        formatTime(newest, localeOf(trans))
-      )
-    );
+    lines.push(checkpointLine(saved, trans));
   }
   if (without > 0) {
     lines.push(
@@ -169,6 +158,34 @@ export function keptLines(
   }
   lines.push(trans.__('Files on volumes stay where they are'));
   return lines;
+}
+
+/** Whose variables are on disk; since when, where that is known of all. */
+function checkpointLine(
+  saved: readonly IFarewellKernel[],
+  trans: TranslationBundle
+): string {
+  const names = saved
+    .map(kernel =>
+      kernel.path ? pathName(kernel.path, trans) : (kernel.name ?? '?')
+    )
+    .join(', ');
+  const times = saved.map(kernel => kernel.checkpoint).sort();
+  const newest = times.includes(null) ? null : times[times.length - 1];
+  return newest === null
+    ? trans._n(
+        'Kernel checkpoint of %2',
+        'Kernel checkpoints of %1 notebooks (%2)',
+        saved.length,
+        names
+      )
+    : trans._n(
+        'Kernel checkpoint of %2, from %3',
+        'Kernel checkpoints of %1 notebooks (%2), newest from %3',
+        saved.length,
+        names,
+        formatTime(newest, localeOf(trans))
+      );
 }
 
 function snapshotLine(

@@ -2,7 +2,7 @@
 # Distributed under the terms of the Apache License 2.0.
 """Configuration of the tests' JupyterHub: the real Hub and its real local spawner. What differs comes by environment.
 
-There is no browser in these tests, so no proxy has to run: the Hub and the servers are asked at their own ports.
+Only a browser needs a proxy; without one the Hub and the servers are asked at their own ports.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 from typing import Any
 
 from jupyterhub.auth import DummyAuthenticator
-from jupyterhub.proxy import Proxy
+from jupyterhub.proxy import ConfigurableHTTPProxy, Proxy
 from jupyterhub.spawner import SimpleLocalProcessSpawner
 
 FACTS: dict[str, Any] = json.loads(os.environ["TEST_HUB"])
@@ -35,7 +35,13 @@ class NoProxy(Proxy):
 
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821
-c.JupyterHub.proxy_class = NoProxy
+if FACTS["proxy"]:
+    c.JupyterHub.proxy_class = ConfigurableHTTPProxy
+    c.ConfigurableHTTPProxy.command = FACTS["proxy"]
+    c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{FACTS['proxy_api_port']}"
+    c.ConfigurableHTTPProxy.pid_file = f"{FACTS['base']}/proxy.pid"
+else:
+    c.JupyterHub.proxy_class = NoProxy
 c.JupyterHub.authenticator_class = DummyAuthenticator
 c.JupyterHub.spawner_class = SimpleLocalProcessSpawner
 c.JupyterHub.bind_url = f"http://127.0.0.1:{FACTS['public_port']}"

@@ -14,10 +14,8 @@ from jupyter_pause.owners.jupyterhub import JupyterHubOwner
 from jupyter_pause.owners.jupyterhub_api import HubError
 from tests.harness import HttpError, until
 
-from .conftest import Hub, StartHub
-
-#: The fewest that a server needs to stop itself and to see how it stands.
-SCOPES = ["users:activity!user", "access:servers!server", "delete:servers!server", "read:servers!server"]
+from .conftest import StartHub
+from .hub import SCOPES, Hub
 
 
 def owner_of(hub: Hub, user: str, server: str = "", token: str | None = None) -> JupyterHubOwner:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_pause.owners.jupyterhub_state import allows, derive, server_of
+from jupyter_pause.owners.jupyterhub_state import allows, derive, from_inside, server_of
 
 STARTED = "2026-05-01T08:00:00.000000Z"
 
@@ -27,6 +27,19 @@ STARTED = "2026-05-01T08:00:00.000000Z"
 def test_state_of_a_server(server: dict[str, Any] | None, state: str, phase: str | None) -> None:
     view = derive(server)
     assert (view.state, view.phase, view.stateful) == (state, phase, False)
+
+
+@pytest.mark.parametrize(
+    ("server", "state"),
+    [
+        (None, "running"),
+        ({"ready": False, "pending": "spawn", "started": STARTED}, "running"),
+        ({"ready": True, "pending": "stop", "started": STARTED}, "pausing"),
+        ({"ready": True, "pending": None, "started": STARTED}, "running"),
+    ],
+)
+def test_the_server_itself_knows_that_it_runs(server: dict[str, Any] | None, state: str) -> None:
+    assert from_inside(derive(server)).state == state
 
 
 def test_a_time_without_a_zone_is_utc() -> None:

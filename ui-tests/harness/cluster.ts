@@ -19,6 +19,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 
+import type { PauseUi } from './pause';
 import { isAlive, until } from './processes';
 import { test as base } from './test';
 
@@ -186,12 +187,20 @@ export const clusterTest = base.extend<IFixtures>({
  */
 export async function openClusterLab(
   page: IJupyterLabPageFixture,
-  cluster: Cluster
+  cluster: Pick<Cluster, 'url'>
 ): Promise<void> {
   const plain = page as unknown as { page: Page };
   await plain.page.goto(`${cluster.url}/lab`, {
     waitUntil: 'domcontentloaded'
   });
+  await labIsThere(page);
+}
+
+/**
+ * Wait until JupyterLab, or Notebook, has opened in a page that is on its way there.
+ */
+export async function labIsThere(page: IJupyterLabPageFixture): Promise<void> {
+  const plain = page as unknown as { page: Page };
   await plain.page.waitForFunction(
     () => window.jupyterapp?.commands.hasCommand('docmanager:open') ?? false,
     undefined,
@@ -254,4 +263,22 @@ export class PausedScreenUi {
       () => (window as unknown as { badgeStates: string[] }).badgeStates
     );
   }
+}
+
+/**
+ * Click the button, accept what is asked, and wait for the paused screen.
+ */
+export async function pauseWorkspace(
+  ui: PauseUi,
+  screen: PausedScreenUi
+): Promise<void> {
+  await expect(ui.button).toHaveText('Pause this workspace');
+  await ui.button.click();
+  const asked = ui.dialog.getByRole('button', { name: 'Pause this workspace' });
+  await expect(asked.or(screen.region)).toBeVisible();
+  if (await asked.isVisible()) {
+    await asked.click();
+  }
+  await screen.shows('leaving');
+  await screen.shows('paused');
 }

@@ -6,6 +6,7 @@
 import {
   clusterTest,
   openClusterLab,
+  pauseWorkspace,
   PausedScreenUi
 } from '../harness/cluster';
 import { Notebook, writeNotebook } from '../harness/notebook';
@@ -319,19 +320,3 @@ clusterTest(
     expect(await openDialogs(page)).toEqual([]);
   }
 );
-
-/** Click the button, accept what is asked, and wait for the paused screen. */
-async function pauseWorkspace(
-  ui: PauseUi,
-  screen: PausedScreenUi
-): Promise<void> {
-  await expect(ui.button).toHaveText('Pause this workspace');
-  await ui.button.click();
-  const asked = ui.dialog.getByRole('button', { name: 'Pause this workspace' });
-  await expect(asked.or(screen.region)).toBeVisible();
-  if (await asked.isVisible()) {
-    await asked.click();
-  }
-  await screen.shows('leaving');
-  await screen.shows('paused');
-}

@@ -55,6 +55,14 @@ class Backend {
 }
 
 /** jsdom has no `Response`; these are the parts of one that are read. */
+/** An answer from another path than the one that was asked. */
+function led(path: string, status: number): Response {
+  return Object.assign(reply(status, {}), {
+    redirected: true,
+    url: new URL(path, PAGE).href
+  });
+}
+
 function reply(status: number, body: unknown, type = 'basic'): Response {
   return {
     status,
@@ -277,9 +285,19 @@ describe('JupyterHub', () => {
     expect((await open().look()).state).toBe(state);
   });
 
+  it.each([424, 403, 503])(
+    'knows that the Hub stands in for the server: led to its path, %i',
+    async status => {
+      backend.answers.set(STATUS, () =>
+        led('/base/hub/user/ann/api/status', status)
+      );
+      expect((await open().look()).state).toBe('paused');
+    }
+  );
+
   it.each([
     [reply(502, {}), 'door_unreachable'],
-    [reply(0, '', 'opaqueredirect'), 'door_signed_out'],
+    [led('/hub/login', 200), 'door_signed_out'],
     [new TypeError('network'), 'door_unreachable']
   ])('does not know more than it was told: %#', async (answer, code) => {
     backend.answers.set(STATUS, () => answer);
