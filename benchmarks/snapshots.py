@@ -4,8 +4,8 @@
 
     python benchmarks/snapshots.py [--criu PROGRAM] [--mib 256 1024] [--rounds 3] [--folder FOLDER] [--json FILE]
 
-A process holds random bytes and has a thread. Each round takes its snapshot (dump, sync, digests, signature), writes and
-syncs as many raw bytes, reads those, verifies the snapshot, restores it, and asks the process for an answer.
+A process holds random bytes and has a thread. Each round takes its snapshot (dump, sync, digests, signature), writes
+and syncs as many raw bytes, reads those, verifies the snapshot, restores it, and asks the process for an answer.
 Medians over the rounds; ratios are taken within a round, since disks of shared machines change their pace.
 """
 
