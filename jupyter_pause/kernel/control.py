@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Callable
 
 from . import interpreter, samples
@@ -53,6 +54,7 @@ class Control:
             "version": PROTOCOL,
             "available": agent.shell is not None and not agent.problems,
             "problems": list(agent.problems),
+            "reviver_problems": _reviver_problems(),
         }
 
     def _op_hold(self, content: dict[str, Any], reply: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
@@ -90,3 +92,9 @@ class Control:
         seconds = float(wait) if isinstance(wait, (int, float)) and not isinstance(wait, bool) else 0.0
         self._agent.inventory.answer(min(max(seconds, 0.0), 600.0), lambda body: reply(dict({"status": "ok"}, **body)))
         return None
+
+
+def _reviver_problems() -> list[str]:
+    """Revivers of installed packages that could not be loaded; none before the first scan or capture."""
+    plugins = sys.modules.get(__package__ + ".revivers.plugins") if __package__ else None
+    return list(getattr(plugins, "problems", ()))

@@ -37,6 +37,13 @@ def test_objects_of_other_libraries(tmp_path: Path) -> None:
     assert differences(table.verdicts()) == []
 
 
+def test_the_published_page_has_every_object_with_what_became_of_it() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "fidelity.md").read_text(encoding="utf-8")
+    rows = {tuple(part.strip() for part in line.split("|")[1:3]) for line in page.splitlines() if line.startswith("| ")}
+    wanted = {(case.name, f"**{case.fate}**") for cases in FAMILIES.values() for case in cases}
+    assert wanted - rows == set(), "run python -m benchmarks.fidelity"
+
+
 def test_the_table_is_large_and_names_nothing_twice() -> None:
     names = [case.name for cases in FAMILIES.values() for case in cases]
     assert len(names) == len(set(names)) >= 300
