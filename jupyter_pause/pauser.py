@@ -651,8 +651,10 @@ class Pauser:
             await self._keep_snapshot(kernel_id, report.snapshot)
             operation.model.checkpoint = report.checkpoint
             operation.model.cancellable = True
+            # What was written decides the time, and so the next estimate; what is shared costs none.
+            written = report.bytes if report.written is None else report.written
             self.journal.record(
-                "paused", kernel_id=kernel_id, operation=operation.id, bytes=report.bytes, seconds=report.seconds
+                "paused", kernel_id=kernel_id, operation=operation.id, bytes=written, seconds=report.seconds
             )
             self._set(kernel_id, "paused")
 

@@ -299,6 +299,7 @@ class PauseRun:
             at=pauser.clock.now(),
             checkpoint=manifest.id,
             bytes=manifest.bytes,
+            written=manifest.written,
             seconds=round(pauser.clock.monotonic() - began, 3),
             rss_before=released.rss_before,
             process_gone=released.gone,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .operations import RunningOperation
     from .pauser import Pauser
 
-POLL_INTERVAL = 0.05
+POLL_INTERVAL = 0.02
 
 
 class ResumeRun:

@@ -267,6 +267,8 @@ class PauseReport(Record):
     at: UTCTime
     checkpoint: str
     bytes: int
+    #: What this pause wrote and read back; it shares the rest with earlier checkpoints.
+    written: int | None = None
     seconds: float
     rss_before: int | None = None
     process_gone: bool = False

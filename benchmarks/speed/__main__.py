@@ -35,6 +35,7 @@ def main() -> int:
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help="default: %(default)s")
     parser.add_argument("--tools", default=",".join(METHODS), help="default: all that are installed")
     parser.add_argument("--tries", type=int, help="default: 5, quick 3, smoke 1")
+    parser.add_argument("--server", metavar="PYTHON", help="a Python with jupyter-pause: measure a real server too")
     parser.add_argument("--work", help="a folder on the disk to be measured; default: the temporary one")
     parser.add_argument("--page", type=Path, help="write the results to this Markdown page too")
     options = parser.parse_args()
@@ -45,6 +46,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="jupyter-pause-bench-", dir=options.work) as folder:
         runner = running.Runner(Path(folder), size, options.tries or tries, limit, lambda line: print(line, flush=True))
         rows = runner.run(options.workloads.split(","), here)
+        if options.server:
+            rows["server", "server"] = runner.server(options.server)
         report = page.Report(rows, runner, mode, [tool for tool in tools if tool not in here])
     print("\n" + report.tables())
     if options.page:

@@ -30,7 +30,7 @@ class Report:
         """What our own engine did wrong."""
         found = []
         for (workload, tool), row in self._rows.items():
-            if row.error is not None and tool in (OURS, "machine"):
+            if row.error is not None and tool in (OURS, "machine", "server"):
                 found.append(f"{workload}: {row.error}")
             if tool == OURS:
                 wrong = [name for one in row.tries for names in one["wrong"].values() for name in names]
@@ -85,6 +85,11 @@ class Report:
                 )
                 if name == "W3":
                     found.append(("W3 load : cloudpickle's", "1", ours.ratio("load", theirs, "load"), 1.0))
+        if (server := self._rows.get(("server", "server"))) and server.tries:
+            found += [
+                ("small pause by a real server, all of it, s", "1.5", server.median("pause"), 1.5),
+                ("small resume : fresh kernel, same imports", "1.3", server.ratio("resume", server, "fresh"), 1.3),
+            ]
         return found
 
     # --- tools -----------------------------------------------------------------------------------------------------
@@ -94,7 +99,7 @@ class Report:
         head = f"| | tool | {titles} |"
         lines = [head, "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"]
         for (workload, tool), row in self._rows.items():
-            if tool == "machine":
+            if tool in ("machine", "server"):
                 continue
             if row.error is not None or not row.tries:
                 lines.append(f"| {workload} | {tool} | {_plain(row.error or 'not run')} |" + " |" * 8)

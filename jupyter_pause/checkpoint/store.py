@@ -67,6 +67,8 @@ class CheckpointManifest(BaseModel):
     shadow: dict[str, Any] = Field(default_factory=dict)
     frames: list[dict[str, Any]] = Field(default_factory=list)
     bytes: int = 0
+    #: Of `bytes`, what its own pause wrote; None in checkpoints from before packs were shared.
+    written: int | None = None
 
 
 @dataclass(frozen=True)

@@ -394,6 +394,11 @@ export interface components {
             checkpoint: string;
             /** Format: int64 */
             bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes that this pause wrote and read back; it shares the rest of `bytes` with earlier checkpoints
+             */
+            written?: number | null;
             seconds: number;
             /** Format: int64 */
             rss_before: number | null;
