@@ -35,6 +35,9 @@ def main() -> int:
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help="default: %(default)s")
     parser.add_argument("--tools", default=",".join(METHODS), help="default: all that are installed")
     parser.add_argument("--tries", type=int, help="default: 5, quick 3, smoke 1")
+    parser.add_argument(
+        "--limit", type=float, help="seconds that one save or load may take; default: 600, less if quick"
+    )
     parser.add_argument("--server", metavar="PYTHON", help="a Python with jupyter-pause: measure a real server too")
     parser.add_argument("--work", help="a folder on the disk to be measured; default: the temporary one")
     parser.add_argument("--page", type=Path, help="write the results to this Markdown page too")
@@ -44,6 +47,7 @@ def main() -> int:
     tools = options.tools.split(",")
     here = [tool for tool in tools if running.installed(tool)]
     with tempfile.TemporaryDirectory(prefix="jupyter-pause-bench-", dir=options.work) as folder:
+        limit = options.limit or limit
         runner = running.Runner(Path(folder), size, options.tries or tries, limit, lambda line: print(line, flush=True))
         rows = runner.run(options.workloads.split(","), here)
         if options.server:

@@ -22,7 +22,7 @@ import workloads
 
 HERE = Path(__file__).resolve().parent
 #: A tool that took more seconds than this for one save and load is not tried again.
-SLOW = 40.0
+SLOW = 15.0
 IMPORTS = {"W1": ["numpy"], "W2": ["numpy", "pandas"], "W5": ["numpy", "pandas"]}
 
 
