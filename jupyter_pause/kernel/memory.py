@@ -102,6 +102,8 @@ class Memory:
         current: List[int] = []
         pack = begin = end = -1
         for where, offset, length, number in sorted(small):
+            if where == pack and offset < end:
+                continue  # equal bytes are stored once, but two arrays stay two: this one gets memory of its own
             if where != pack or offset + length - begin > GROUP or offset - end > LARGE:
                 current, pack, begin = [], where, offset
             end = max(end if current else 0, offset + length)

@@ -68,6 +68,13 @@ def test_numpy_views_stay_views_of_the_same_memory(start: Start, again: Start) -
     assert sum(sizes) < 8_000_000 + 720_000 + 36_000 + 50_000, "each byte is stored once"
 
 
+@pytest.mark.parametrize("items", [3_000, 400_000])
+def test_equal_arrays_that_were_two_stay_two(start: Start, again: Start, items: int) -> None:
+    cell = f"import numpy as np\na, b, c = (np.arange({items}.0) for _ in range(3))"
+    back = again(start().cells(cell)).cells("a[0] = 7; b[0] = 8")
+    assert back.value("[float(x[0]) for x in (a, b, c)]") == [7.0, 8.0, 0.0]
+
+
 def test_a_second_pause_of_mapped_arrays(start: Start, again: Start) -> None:
     pytest.importorskip("numpy")
     first = again(start().cells("import numpy as np; x = np.arange(100_000); y = x[5:]; x[7] = -1"))
