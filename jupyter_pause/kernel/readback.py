@@ -178,6 +178,7 @@ class _File:
         self._flags = flags
         self._lock = threading.Lock()
         self._descriptor = -1
+        self._refused = -1
         self._direct = bool(from_disk and DIRECT and hasattr(os, "preadv"))
         if self._direct:
             try:
@@ -190,8 +191,7 @@ class _File:
             self._through_the_cache(empty=from_disk)
 
     def _through_the_cache(self, empty: bool) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
+        self._refused = self._descriptor  # another thread may be reading from it just now
         self._descriptor = os.open(self._path, self._flags)
         advise = getattr(os, "posix_fadvise", None)
         if advise is not None:
@@ -239,9 +239,10 @@ class _File:
         return int(os.preadv(self._descriptor, [view], offset))
 
     def close(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        for descriptor in (self._descriptor, self._refused):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._descriptor = self._refused = -1
 
 
 def variables_of(manifest: Dict[str, Any], regions: List[int]) -> List[str]:
