@@ -65,15 +65,33 @@ def reduce(array: Any) -> Any:
         return _masked_array(np, array)
     if type(array) is not np.ndarray and type(array) is not np.memmap:
         return _of_a_kind(np, array)
+    if type(array) is np.memmap and not _is_private(array) and not _has_base(np, array):
+        return _memmap(array)
+    return _memory(np, array)
+
+
+def _memory(np: Any, array: Any) -> Any:
+    """The recipe of an array's memory: a view of another one's, of another object's, or its own."""
     if _is_private(array):
         return _owner(np, np.asarray(array))
-    if _is_base(np, array.base) and array.size and not _is_private(array.base):
-        return _view(np, array)
+    if _has_base(np, array):
+        return _view(np, array, _base_of(np, array))
     if type(array.base) in _foreign() and array.size and not array.dtype.hasobject:
-        return _over(array)
-    if type(array) is np.memmap:
-        return _memmap(array)
-    return _owner(np, array)
+        return _over(np, array)
+    return _owner(np, array if type(array) is np.ndarray else array.view(np.ndarray))
+
+
+def _base_of(np: Any, array: Any) -> Any:
+    """The nearest array below of which a view can be made again; what lies between looks at the same memory."""
+    base = array.base
+    while isinstance(base, np.ndarray) and not _is_base(np, base):
+        base = base.base
+    return base
+
+
+def _has_base(np: Any, array: Any) -> bool:
+    base = _base_of(np, array)
+    return isinstance(base, np.ndarray) and bool(array.size) and not _is_private(base)
 
 
 def _is_base(np: Any, base: Any) -> bool:
@@ -83,24 +101,15 @@ def _is_base(np: Any, base: Any) -> bool:
 
 def _of_a_kind(np: Any, array: Any) -> Any:
     """An array of a type that derives from NumPy's, with its attributes."""
-    plain = array.view(np.ndarray)
-    names = dict(getattr(array, "__dict__", {}))
-    if plain.base is not array:  # it looks at the memory of another one
-        return as_kind, (type(array), plain), (names, None), None, None, fill_kind
-    recipe = _owner(np, plain)
+    recipe = _memory(np, array)
     if recipe is NotImplemented:
         return recipe
-    state = (names, recipe[2] if len(recipe) > 2 else None)
+    state = (dict(getattr(array, "__dict__", {})), recipe[2] if len(recipe) > 2 else None)
     return own_kind, (type(array), recipe[0], recipe[1]), state, None, None, fill_kind
 
 
-def as_kind(cls: Any, plain: Any) -> Any:
-    """The same memory as an array of a type of its own."""
-    return plain.view(cls)
-
-
 def own_kind(cls: Any, make: Any, arguments: Any) -> Any:
-    """An array of a type of its own, over memory made now."""
+    """An array of a type of its own, over memory that `make` gives."""
     return make(*arguments).view(cls)
 
 
@@ -123,17 +132,19 @@ def set_names(array: Any, names: Any) -> None:
 
 
 def _masked_array(np: Any, array: Any) -> Any:
+    recipe = _memory(np, array) if array._baseclass is np.ndarray else NotImplemented
+    if recipe is NotImplemented or len(recipe) > 2:
+        return NotImplemented
     state = {name: item for name, item in vars(array).items() if name not in ("_mask", "_sharedmask")}
-    mask = array._mask
-    inner = array.view(array._baseclass) if array._baseclass is not np.ndarray else array.view(np.ndarray)
-    return masked_over, (inner, None if mask is np.ma.nomask else mask), state, None, None, set_names
+    mask = None if array._mask is np.ma.nomask else array._mask
+    return masked_over, (recipe[0], recipe[1], mask), state, None, None, set_names
 
 
-def masked_over(data: Any, mask: Any) -> Any:
-    """A masked array that looks at the same memory."""
+def masked_over(make: Any, arguments: Any, mask: Any) -> Any:
+    """A masked array over memory that `make` gives."""
     import numpy as np
 
-    return np.ma.MaskedArray(data, mask=np.ma.nomask if mask is None else mask, copy=False)
+    return np.ma.MaskedArray(make(*arguments), mask=np.ma.nomask if mask is None else mask, copy=False)
 
 
 # --- memory of other objects ---------------------------------------------------------------------------------------
@@ -143,14 +154,14 @@ def _foreign() -> Tuple[type, ...]:
     return (memoryview, bytes)
 
 
-def _over(array: Any) -> Any:
+def _over(np: Any, array: Any) -> Any:
     """An array over the memory of an object that is no array: ``numpy.frombuffer``, ``numpy.asarray(memoryview)``."""
     base = array.base
     owner = base.obj if type(base) is memoryview else base
     whole = memoryview(owner)
     start = array.__array_interface__["data"][0] - regions.address_of(whole)
     if not whole.c_contiguous or type(owner) not in _owners() or not 0 <= start < whole.nbytes:
-        return _owner(module(), array)
+        return _owner(np, array.view(np.ndarray))
     arguments = (owner, start, array.shape, array.strides, array.dtype, bool(array.flags.writeable))
     return (over, arguments)
 
@@ -220,10 +231,9 @@ def _is_private(array: Any) -> bool:
     return getattr(array, "mode", None) == "c"
 
 
-def _view(np: Any, array: Any) -> Tuple[Any, ...]:
-    base = array.base
+def _view(np: Any, array: Any, base: Any) -> Tuple[Any, ...]:
     offset = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    plain = type(array) is np.ndarray
+    plain = not isinstance(array, np.memmap)
     return view_of, (base, offset, array.shape, array.strides, array.dtype, bool(array.flags.writeable), plain)
 
 
