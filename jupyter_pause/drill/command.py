@@ -48,6 +48,7 @@ class _Teller:
     HEADINGS: ClassVar = {
         "in_place": "\nPaused and resumed in place:",
         "restart": "\nPaused, the server killed, resumed on a new server:",
+        "exact": "\nWith an exact snapshot of the process:",
         "clean_up": "\nAfterwards:",
     }
 

@@ -19,6 +19,7 @@ from jupyter_pause.cli.server import CliError
 
 from . import cells
 from .channel import CellError, KernelChannel, value_of
+from .exact import ExactRound
 from .report import Check, Report
 from .server import DrillServer, DrillServerError, is_alive
 
@@ -138,6 +139,9 @@ class Drill:
         self._start_again()
         self._resume("restart", paused)
         self._compare("restart", paused.proof, paused)
+
+        exact = ExactRound(self._server, self._options.kernel, self._check)
+        self._report.versions["exact snapshots"] = exact.run()
 
     def _start(self) -> None:
         with self._check("start", PROMISES["start"]) as check:

@@ -44,6 +44,8 @@ class DrillServer:
         for folder in (self.root, self.data, self.runtime, self.base / "config", self.base / "t"):
             folder.mkdir(mode=0o700)
         self._options = options
+        #: The checkpoint is what the drill is about; its last part asks for exact snapshots.
+        self.snapshots = "off"
         self._token = secrets.token_urlsafe(32)
         self._port = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -97,6 +99,7 @@ class DrillServer:
                     "--ServerApp.port_retries=0",
                     f"--ServerApp.root_dir={self.root}",
                     "--ServerApp.jpserver_extensions={'jupyter_pause': True}",
+                    f"--PauseApp.snapshots={self.snapshots}",
                     *self._options,
                 ],
                 env=self._environment(),
