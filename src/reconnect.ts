@@ -4,11 +4,12 @@
  */
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import type { Kernel } from '@jupyterlab/services';
+import type { Kernel, Terminal } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 
 import type { KernelRow } from './api/records';
 import { sessionContextOf, widgetsOf } from './sessions';
+import { reconnectTerminals } from './terminals';
 import type { Availability, IKernelChange, IPauseManager } from './tokens';
 
 /**
@@ -29,6 +30,7 @@ export class Reconnector implements IDisposable {
   constructor(options: Reconnector.IOptions) {
     this._manager = options.manager;
     this._shell = options.shell;
+    this._terminals = options.terminals;
     this._manager.kernelChanged.connect(this._onKernelChanged, this);
     this._manager.availabilityChanged.connect(this._onAvailability, this);
   }
@@ -63,6 +65,7 @@ export class Reconnector implements IDisposable {
     if (availability !== 'ready' || before !== 'unreachable') {
       return;
     }
+    void reconnectTerminals(this._shell, this._terminals);
     for (const row of this._manager.state?.kernels ?? []) {
       for (const kernel of this._connections(row.id)) {
         if (kernel.connectionStatus !== 'connected') {
@@ -80,6 +83,7 @@ export class Reconnector implements IDisposable {
 
   private readonly _manager: IPauseManager;
   private readonly _shell: JupyterFrontEnd.IShell;
+  private readonly _terminals: Terminal.IManager;
   private _availability: Availability = 'starting';
   private _isDisposed = false;
 }
@@ -97,6 +101,9 @@ export namespace Reconnector {
 
     /** Where the documents are. */
     shell: JupyterFrontEnd.IShell;
+
+    /** The terminals of the server. */
+    terminals: Terminal.IManager;
   }
 }
 

@@ -107,7 +107,11 @@ export const reconnectPlugin: JupyterFrontEndPlugin<void> = {
   autoStart: true,
   requires: [IPauseManager],
   activate: (app: JupyterFrontEnd, manager: IPauseManager): void => {
-    const reconnector = new Reconnector({ manager, shell: app.shell });
+    const reconnector = new Reconnector({
+      manager,
+      shell: app.shell,
+      terminals: app.serviceManager.terminals
+    });
     window.addEventListener('unload', () => reconnector.dispose());
   }
 };

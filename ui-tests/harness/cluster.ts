@@ -9,6 +9,7 @@ import { expect } from '@playwright/test';
 import type { ChildProcess } from 'node:child_process';
 import { execFileSync, spawn } from 'node:child_process';
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -112,6 +113,12 @@ export class Cluster {
   /** What the stand-in logged. */
   get log(): string {
     return readFileSync(join(this._work, 'standin.log'), 'utf8');
+  }
+
+  /** A file in the home; empty when it is not there. */
+  read(name: string): string {
+    const path = join(this._told.home, name);
+    return existsSync(path) ? readFileSync(path, 'utf8') : '';
   }
 
   /** A person's setting, in the home on its volume. */

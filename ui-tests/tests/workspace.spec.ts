@@ -9,7 +9,7 @@ import {
   pauseWorkspace,
   PausedScreenUi
 } from '../harness/cluster';
-import { Notebook, writeNotebook } from '../harness/notebook';
+import { Notebook, openDocument, writeNotebook } from '../harness/notebook';
 import { PauseUi } from '../harness/pause';
 import { until } from '../harness/processes';
 import {
@@ -20,6 +20,7 @@ import {
   picture,
   test
 } from '../harness/test';
+import { Terminal } from '../harness/terminal';
 import { ToldWorkspace } from '../harness/workspace';
 
 const THEMES = {
@@ -250,6 +251,10 @@ clusterTest(
     const screen = new PausedScreenUi(page);
     await notebook.open();
     const before = await notebook.run(0);
+    const terminal = new Terminal(page);
+    await terminal.open();
+    await terminal.type('word=kept-in-the-shell');
+    await openDocument(page, 'work.ipynb');
     await ui.shows('running');
     await screen.record();
     await pauseWorkspace(ui, screen);
@@ -283,6 +288,11 @@ clusterTest(
     // The restore may end between two looks of the tab.
     expect((await screen.recorded()).join(' ')).toMatch(
       /^running pausing paused resuming waiting (resuming )?ready running$/
+    );
+    await terminal.show();
+    await terminal.type('echo $word > said.txt');
+    await until('the shell has said it', () =>
+      cluster.read('said.txt').includes('kept-in-the-shell')
     );
     expect(await openDialogs(page)).toEqual([]);
   }
@@ -320,3 +330,65 @@ clusterTest(
     expect(await openDialogs(page)).toEqual([]);
   }
 );
+
+clusterTest.describe('in several tabs', () => {
+  clusterTest.use({
+    clusterOptions: ['--option=--JupyterNotebookApp.expose_app_in_browser=True']
+  });
+
+  clusterTest(
+    'Notebook 7 pauses the workspace, every tab shows it, two resumes are one, and a tab that was reloaded comes back too',
+    async ({ page, cluster }) => {
+      writeNotebook(cluster, 'work.ipynb', CELLS);
+      writeNotebook(cluster, 'seven.ipynb', CELLS);
+      await openClusterLab(page, cluster);
+      const notebook = new Notebook(page, 'work.ipynb');
+      await notebook.open();
+      const before = await notebook.run(0);
+      const lab = new PausedScreenUi(page);
+
+      const tab = async (path: string) => {
+        const opened = await page.context().newPage();
+        await opened.goto(`${cluster.url}/${path}`);
+        return opened as unknown as typeof page;
+      };
+      const second = await tab('notebooks/seven.ipynb');
+      const seven = new Notebook(second, 'seven.ipynb');
+      const sevenScreen = new PausedScreenUi(second);
+      await expect(seven.cell(0)).toBeVisible();
+      await seven.idle();
+      const sevenBefore = await seven.run(0);
+      const reloaded = await tab('lab/tree/work.ipynb?reset');
+      await expect(reloaded.locator('.jp-Notebook .jp-Cell')).toHaveCount(2);
+
+      await pauseWorkspace(new PauseUi(second), sevenScreen);
+      await picture(second, 'notebook7-workspace-paused');
+      expect(
+        await accessibilityFaults(second, '#jp-pause-screen', '.jp-Pause-badge')
+      ).toEqual([]);
+      await lab.shows('paused');
+
+      // A reload finds nobody; the page says so before, and what it recommends works.
+      const answer = await reloaded.reload();
+      expect(answer?.status()).toBe(503);
+
+      await Promise.all([lab.resume.click(), sevenScreen.resume.click()]);
+      for (const screen of [lab, sevenScreen]) {
+        await expect(screen.region).toBeHidden({ timeout: 240000 });
+      }
+      expect((await cluster.look()).workspace.spec.paused).toBe(false);
+      expect(await notebook.run(1)).toBe(before);
+      expect(await seven.run(1)).toBe(sevenBefore);
+
+      await reloaded.goto(`${cluster.url}/lab/tree/work.ipynb?reset`);
+      await expect(reloaded.locator('.jp-Notebook .jp-Cell')).toHaveCount(2);
+      await expect(new PausedScreenUi(reloaded).region).toBeHidden();
+      const again = new Notebook(reloaded, 'work.ipynb');
+      await again.idle();
+      expect(await again.run(1)).toBe(before);
+      for (const each of [page, second, reloaded]) {
+        expect(await openDialogs(each)).toEqual([]);
+      }
+    }
+  );
+});
