@@ -21,11 +21,13 @@ from . import fingerprint, losses, structure
 #: Objects of one type that are read: of the person's own types, and of a library's.
 MOST_OWN, MOST_FOREIGN = 4000, 50
 _RULES = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs_ex__", "__getnewargs__")
+#: Types of pandas to which people give attributes that its own rules do not save.
+_TAKE_ATTRIBUTES = ("DataFrame", "Series")
 _LOOKUPS = ("__getattr__", "__getattribute__")
 
 
 class Kind(NamedTuple):
-    """How objects of one type are read. `own`: the person's own type, so that its attributes are read too.
+    """How objects of one type are read. `own`: the person may have given it attributes, so they are read too.
 
     `content` gives a digest of what the builtin type below it holds. `private`: whether attributes with a leading
     underscore are read; those of a library's rules are the library's business.
@@ -54,6 +56,8 @@ def _kind_of(cls: type) -> Optional[Kind]:
     name, content = losses.name_of_type(cls), _content_of(cls)
     if not is_own(cls):
         error = issubclass(cls, BaseException)
+        if cls.__module__.partition(".")[0] == "pandas" and cls.__qualname__ in _TAKE_ATTRIBUTES:
+            return Kind(True, name, None, _has_dict(cls), {}, False, MOST_OWN)
         if not error and is_standard(cls):
             return None
         return Kind(False, name, content if error else None, False, {}, False, MOST_FOREIGN)

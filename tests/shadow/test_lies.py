@@ -57,6 +57,11 @@ LIES = {
         "Level.first",
         "TypeError",
     ),
+    "frame_with_attributes": (
+        "import pandas as pd\nframes = [pd.DataFrame({'a': [1]})]; frames[0].source = 'here'",
+        "frames[0].source",
+        "leave it out",
+    ),
     "ends_the_process": (
         "import ctypes\nclass Crash:\n    def __setstate__(self, state): ctypes.string_at(0)\n"
         "    def __getstate__(self): return {'a': 1}\ncrash = Crash()",
