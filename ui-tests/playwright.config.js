@@ -28,8 +28,8 @@ const chromium = process.env.CHROMIUM_PATH
 module.exports = {
   ...base,
   testDir: 'tests',
-  // Each test starts servers and kernels; two at a time would only slow each other down.
-  workers: 1,
+  // Each test starts servers and kernels of its own, and mostly waits for them: two at a time keep two cores busy.
+  workers: 2,
   fullyParallel: false,
   forbidOnly: !!process.env.CI,
   // A second try tells a broken product from a busy machine; what needed one is named in the summary.

@@ -24,14 +24,15 @@ PARTS: dict[str, Work] = {
     "ts": parts.typescript,
     "docs": parts.docs,
     "python": parts.python,
+    "faults": parts.faults,
     "cluster": parts.cluster,
     "install": parts.install,
     "browser": parts.browser,
 }
 NEEDS_NODE_MODULES = {"lint", "ts"}
-NEEDS_WHEEL = {"python", "cluster", "docs", "install", "browser"}
-NEEDS_PYTHONS = {"python", "cluster", "browser"}
-NEEDS_CLUSTER = {"cluster", "browser"}
+NEEDS_WHEEL = {"python", "faults", "cluster", "docs", "install", "browser"}
+NEEDS_PYTHONS = {"python", "faults", "cluster", "browser"}
+NEEDS_CLUSTER = {"faults", "cluster", "browser"}
 
 
 class Run:
@@ -95,7 +96,7 @@ class Run:
         """The small parts first: the cluster's programs may still be under construction."""
         self.lane("lint", "ts", "docs", "install")
         self.join_cluster()
-        self.lane("cluster")
+        self.lane("cluster", "faults")
 
     def join_cluster(self) -> None:
         """Wait for the cluster's programs, where they were wanted."""

@@ -111,11 +111,19 @@ def typescript(machine: Machine, part: Part) -> None:
 
 #: Tests that stand on an API server, containers or a Hub: a part of their own, beside the others.
 CLUSTER_TESTS = ("tests/cluster", "tests/hub")
+#: Tests that stand on CRIU, kill servers or load checkpoints a second time: a part of their own too, so that two parts that
+#: run beside each other take about as long.
+FAULT_TESTS = ("tests/faults", "tests/owner", "tests/shadow", "tests/snapshot")
 
 
 def python(machine: Machine, part: Part) -> None:
     """The Python tests of one machine, against the installed wheel, with real servers and kernels."""
-    _pytest(machine, part, "python", *(f"--ignore={folder}" for folder in CLUSTER_TESTS))
+    _pytest(machine, part, "python", *(f"--ignore={folder}" for folder in CLUSTER_TESTS + FAULT_TESTS))
+
+
+def faults(machine: Machine, part: Part) -> None:
+    """The Python tests in which something is killed, frozen, adopted or lies."""
+    _pytest(machine, part, "faults", *FAULT_TESTS)
 
 
 def cluster(machine: Machine, part: Part) -> None:
@@ -134,6 +142,7 @@ def _pytest(machine: Machine, part: Part, name: str, *chosen: str) -> None:
     selection = [] if machine.full else ["-m", "not full"]
     # A second try tells a broken product from a busy machine. The log names every test that needed one (RERUN).
     selection += ["--reruns=1"] if CI else []
+    selection += ["--durations=15", "--durations-min=5"]
     # Folders of their own: two runs beside each other would clear each other's. Short: sockets are made in them.
     folders = [f"--basetemp={machine.work / name[-1]}", f"--junitxml={report}"]
     command: Command = [machine.bin / "pytest", "-p", "no:cacheprovider", *folders, *selection, *chosen]
