@@ -111,8 +111,8 @@ def typescript(machine: Machine, part: Part) -> None:
 
 #: Tests that stand on an API server, containers or a Hub: a part of their own, beside the others.
 CLUSTER_TESTS = ("tests/cluster", "tests/hub")
-#: Tests that stand on CRIU, kill servers or load checkpoints a second time: a part of their own too, so that two parts that
-#: run beside each other take about as long.
+#: Tests that stand on CRIU, kill servers or load checkpoints a second time: a part of their own too, so that two parts
+#: that run beside each other take about as long.
 FAULT_TESTS = ("tests/faults", "tests/owner", "tests/shadow", "tests/snapshot")
 
 
