@@ -278,7 +278,26 @@ def _paused_sentence(row: dict[str, Any]) -> str:
         if report.get("process_gone"):
             text += f"; the process has ended and {size(report.get('rss_before'))} of memory are free"
         text += "".join(_device_clause(device) for device in report.get("vram") or [])
+        text += _shadow_clause(report.get("shadow") or {})
     return text + "."
+
+
+#: Why a checkpoint was not tried out before the process ended.
+_NOT_TRIED = {
+    "off": "PauseApp.shadow_load is off",
+    "time": "it took longer than PauseApp.shadow_load_timeout",
+    "memory": "there was not enough memory for it",
+    "stopping": "the server was being stopped",
+}
+
+
+def _shadow_clause(report: dict[str, Any]) -> str:
+    """What was not checked is said; that all was well needs no words."""
+    if report.get("state") == "not_checked":
+        why = _NOT_TRIED.get(str(report.get("code")), "the process for it could not be used")
+        return f"; the checkpoint was not tried out: {why}"
+    names = [loss["path"] for loss in report.get("unchecked") or []]
+    return f"; not tried out: {', '.join(names)}" if names else ""
 
 
 def _device_clause(device: dict[str, Any]) -> str:

@@ -71,6 +71,18 @@ def test_pause_and_resume_in_words(server: ServerProcess, line: CommandLine) -> 
     assert "Nothing is paused" in nothing.err
 
 
+def test_what_was_not_tried_out_is_said(server: ServerProcess, line: CommandLine) -> None:
+    kernel = server.notebook("work.ipynb")["kernel"]["id"]
+    server.run(
+        kernel,
+        "class Writes:\n    def __init__(self): self.a = 1\n"
+        "    def __setstate__(self, state): open('/nowhere/x', 'w')\nbox = [Writes()]",
+    )
+    paused = line("now")
+    assert paused.code == 0, paused
+    assert "not tried out: box[0]" in paused.out
+
+
 def test_json_fits_the_contract(server: ServerProcess, line: CommandLine) -> None:
     kernel = server.notebook("a.ipynb")["kernel"]["id"]
     server.run(kernel, "x = 1")
