@@ -17,7 +17,7 @@ import {
   stateName
 } from './messages';
 import type { IPauseManager } from './tokens';
-import { workspacePhaseName } from './workspaceReasons';
+import { workspacePhaseName } from './sentences/workspace';
 
 /**
  * What the button of one session does now.

@@ -21,7 +21,7 @@ import { sinceOf } from './pausedscreen/view';
 import { reasonText } from './pausedscreen/words';
 import type { IPauseManager } from './tokens';
 import { workspaceOperation } from './view';
-import { workspacePhaseName } from './workspaceReasons';
+import { workspacePhaseName } from './sentences/workspace';
 
 /**
  * What the badge shows.

@@ -18,25 +18,11 @@ import {
   stateName
 } from '../messages';
 import { reasonSentence } from '../reasons';
+import { codesOf, reasonsIn } from './codes';
 import { refusal, row } from './helpers';
 
 const trans = nullTranslator.load('jupyter_pause');
 const ROOT = path.resolve(__dirname, '..', '..');
-
-/** The keys of a Python dictionary of codes. */
-function codesOf(file: string, name: string): string[] {
-  const text = fs.readFileSync(path.join(ROOT, 'jupyter_pause', file), 'utf8');
-  const start = text.search(new RegExp(`^${name}\\b`, 'm'));
-  const body = text.slice(start, text.indexOf('\n}', start));
-  return Array.from(body.matchAll(/^ {4}"(\w+)":/gm), match => match[1]);
-}
-
-/** The codes of reasons and checks that a file makes. */
-function reasonsIn(file: string): string[] {
-  const text = fs.readFileSync(path.join(ROOT, 'jupyter_pause', file), 'utf8');
-  const found = text.matchAll(/(?:Reason\(code=|Check\()"(\w+)"/g);
-  return Array.from(new Set(Array.from(found, match => match[1])));
-}
 
 /** The values of an enumeration of the contract. */
 function enumOf(name: string): string[] {

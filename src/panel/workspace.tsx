@@ -19,7 +19,7 @@ import {
   warningSentences,
   workspaceActView
 } from '../view';
-import { workspacePhaseName } from '../workspaceReasons';
+import { workspacePhaseName } from '../sentences/workspace';
 import { Section } from './section';
 
 /**

@@ -9,7 +9,7 @@ import type { Phase, Reason } from '../api/records';
 import type { WorkspaceRow } from '../api/workspace';
 import { formatTime, localeOf } from '../format';
 import { pathName } from '../names';
-import { workspaceSentence } from '../workspaceReasons';
+import { workspaceSentence } from '../sentences/workspace';
 import type { IFarewell, IFarewellKernel } from './farewell';
 import type { PausedScreenModel, ScreenState } from './model';
 

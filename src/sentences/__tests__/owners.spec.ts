@@ -4,26 +4,16 @@
  */
 
 import { nullTranslator } from '@jupyterlab/translation';
-import * as fs from 'fs';
-import * as path from 'path';
 
-import { workspaceSentence } from '../workspaceReasons';
+import { codesOf } from '../../__tests__/codes';
+import { workspaceSentence } from '../workspace';
 
 const trans = nullTranslator.load('jupyter_pause');
 
-/** The keys of a Python dictionary of codes. */
-function codesOf(file: string, name: string): string[] {
-  const root = path.resolve(__dirname, '..', '..', 'jupyter_pause');
-  const text = fs.readFileSync(path.join(root, file), 'utf8');
-  const start = text.indexOf(`${name}`);
-  const body = text.slice(start, text.indexOf('\n}', start));
-  return Array.from(body.matchAll(/^ {4}"(\w+)":/gm), match => match[1]);
-}
-
 describe('workspaceSentence', () => {
   const codes = [
-    ...codesOf('owners/detection.py', 'SENTENCES ='),
-    ...codesOf('cluster/sentences.py', 'CLUSTER_SENTENCES:'),
+    ...codesOf('owners/detection.py', 'SENTENCES'),
+    ...codesOf('cluster/sentences.py', 'CLUSTER_SENTENCES'),
     'stuck_deleting',
     'snapshot_not_ready'
   ];
