@@ -18,6 +18,7 @@ from .documents import DocumentSaver
 from .gate import AdoptionGate
 from .handlers import extension_handlers
 from .kernel_link import KernelLink
+from .launch import launch_settings
 from .missed_output import OutputWatch
 from .provisioner import configure_default_provisioner
 
@@ -276,6 +277,9 @@ class PauseApp(ExtensionApp):
             orphan_timeout=self.orphan_timeout,
             skip_env=list(self.skip_env),
         )
+        settings = launch_settings()
+        assert settings is not None
+        settings.exact = self._snapshots.availability.promising
         self._owner.listen(pauser)
         return pauser
 

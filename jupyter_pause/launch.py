@@ -83,6 +83,8 @@ class LaunchSettings:
     saved_itself: Callable[[str, int], bool] | None = None
     #: Asked in a thread before a process is launched for a paused session: is it still this server's?
     may_resume: Callable[[str], bool] | None = None
+    #: Whether exact snapshots can be had here, as far as is known: then kernels without our code can be kept too.
+    exact: Callable[[], bool] | None = None
 
 
 _settings: LaunchSettings | None = None

@@ -21,6 +21,7 @@ from .errors import PauseError, as_pause_error
 from .kernel_channel import control_request
 from .operations import Cancelled, RunningOperation
 from .pausing import POLL_INTERVAL, PauseOptions, PauseRun, summary
+from .pausing_exactly import ExactPauseRun
 from .provisioner import PauseProvisioner
 from .restoring import RestoreRun, forget
 from .resuming import ResumeRun
@@ -54,7 +55,7 @@ from .states import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from .checkpoint.store import CheckpointManifest, CheckpointStore
     from .clock import Clock
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
     from .owners.local import Adopted, LocalOwner
     from .snapshot.engine import SnapshotEngine
     from .workspace.pauser import WorkspacePauser
+
+AnyPauseRun = PauseRun | ExactPauseRun
 
 #: How many ended operations `GET operations/ID` still knows.
 KEPT_OPERATIONS = 200
@@ -347,7 +350,7 @@ class Pauser:
 
         provisioner = self.provisioner(kernel_id)
         reply = None
-        if not provisioner.paused:
+        if not provisioner.paused and not provisioner.by_snapshot_only:
             kernel = self.kernel_manager.get_kernel(kernel_id)
             content = {"op": "inventory", "wait": wait}
             reply = await control_request(kernel, content, wait + self.settings.control_timeout)
@@ -567,8 +570,12 @@ class Pauser:
         for kernel_id in todo:
             self._set(kernel_id, "pausing", phase="checking", operation=operation.id)
         options = PauseOptions(request.on_loss, request.when_busy, request.cause)
-        self._launch(operation, self._pause_all(operation, [PauseRun(self, operation, k, options) for k in todo]))
+        self._launch(operation, self._pause_all(operation, [self._pause_run(operation, k, options) for k in todo]))
         return operation.snapshot()
+
+    def _pause_run(self, operation: RunningOperation, kernel_id: str, options: PauseOptions) -> AnyPauseRun:
+        exactly = self.provisioner(kernel_id).by_snapshot_only
+        return (ExactPauseRun if exactly else PauseRun)(self, operation, kernel_id, options)
 
     async def pause_from_kernel(self, kernel_id: str, on_loss: OnLoss) -> tuple[Operation, Path]:
         """`%pause`: the kernel captures by itself after its cell; returns the folder it writes to."""
@@ -599,6 +606,9 @@ class Pauser:
         provisioner = self.provisioner(kernel_id)
         if await provisioner.poll() is not None:
             raise PauseError("kernel_dead")
+        if provisioner.by_snapshot_only:
+            await self._precheck_exact(kernel_id, request)
+            return
         busy = await self._really_busy(kernel_id)
         if busy and request.when_busy == "refuse":
             raise PauseError("kernel_busy")
@@ -609,6 +619,14 @@ class Pauser:
             losses = not_exact(losses)
         if losses:
             raise PauseError("would_lose", losses=losses)
+
+    async def _precheck_exact(self, kernel_id: str, request: PauseRequest) -> None:
+        """A kernel without our code: Jupyter knows whether it is busy, and only a snapshot keeps it."""
+        if self.is_busy(kernel_id) and request.when_busy == "refuse":
+            raise PauseError("kernel_busy")
+        reasons = await self.snapshot_obstacles(kernel_id)
+        if reasons:
+            raise PauseError("snapshot_required", why=reasons[0].code, detail=reasons[0].message)
 
     async def _really_busy(self, kernel_id: str) -> bool:
         """Ask the kernel itself: Jupyter's own word lags behind by a message."""
@@ -640,7 +658,7 @@ class Pauser:
         operation.model.outcome = entry.outcome
         operation.end("done")
 
-    async def _pause_all(self, operation: RunningOperation, runs: list[PauseRun]) -> None:
+    async def _pause_all(self, operation: RunningOperation, runs: Sequence[AnyPauseRun]) -> None:
         """One kernel after the other: they share one disk. The first failure stops the rest."""
         for run in runs:
             kernel_id = run.kernel_id
@@ -689,11 +707,11 @@ class Pauser:
             raise PauseError("not_paused")
         checkpoint_id = request.checkpoint or (entry.checkpoint.id if entry.checkpoint else None)
         snapshot_id = self._snapshot_for(entry, request, checkpoint_id)
-        if checkpoint_id is None:
+        if checkpoint_id is None and snapshot_id is None:
             raise PauseError("checkpoint_missing")
         operation = self._begin("resume", [kernel_id], "user")
         try:
-            if snapshot_id is None:
+            if snapshot_id is None and checkpoint_id is not None:
                 await self._require_loadable(kernel_id, checkpoint_id, request)
         except BaseException:
             self._abandon(operation)
@@ -792,7 +810,7 @@ class Pauser:
         self,
         operation: RunningOperation,
         kernel_id: str,
-        checkpoint_id: str,
+        checkpoint_id: str | None,
         snapshot_id: str | None,
         request: ResumeRequest,
     ) -> ResumeReport:
@@ -804,9 +822,10 @@ class Pauser:
             except NotRestored as error:
                 fallback = error.reason
                 self.note(kernel_id, fallback.code)
-                if request.from_ == "snapshot":
+                if request.from_ == "snapshot" or checkpoint_id is None:
                     raise _not_usable(fallback) from None
             await self._require_loadable(kernel_id, checkpoint_id, request)
+        assert checkpoint_id is not None
         report = await ResumeRun(self, operation, kernel_id, checkpoint_id).run()
         report.fallback = fallback
         return report
@@ -815,12 +834,13 @@ class Pauser:
         self,
         operation: RunningOperation,
         kernel_id: str,
-        checkpoint_id: str,
+        checkpoint_id: str | None,
         snapshot_id: str | None,
         request: ResumeRequest,
     ) -> None:
         report = await self._bring_back(operation, kernel_id, checkpoint_id, snapshot_id, request)
-        if report.via == "snapshot":
+        ours = not self.provisioner(kernel_id).by_snapshot_only
+        if report.via == "snapshot" and ours:
             await self.note_cells_before(kernel_id)
         if report.fallback is None:
             await self._keep_snapshot(kernel_id, None)
@@ -837,8 +857,9 @@ class Pauser:
             bytes=operation.model.bytes_total or 0,
             seconds=report.seconds,
         )
-        self._set(kernel_id, "ready", outcome=report.outcome)
-        if report.proof.buffers is not None and report.proof.buffers.state == "checking":
+        # Nobody can ask a kernel without our code whether it was used.
+        self._set(kernel_id, "ready" if ours else "running", outcome=report.outcome)
+        if checkpoint_id and report.proof.buffers is not None and report.proof.buffers.state == "checking":
             self._background(self._check_buffers(kernel_id, checkpoint_id, report))
 
     def _background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -1226,7 +1247,7 @@ class Pauser:
         operation = self._begin("pause", [kernel_id], cause)
         try:
             options = PauseOptions("accept", "wait", cause, save_documents=False)
-            run = PauseRun(self, operation, kernel_id, options)
+            run = self._pause_run(operation, kernel_id, options)
         except BaseException:
             self._abandon(operation)
             raise

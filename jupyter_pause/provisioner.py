@@ -27,6 +27,7 @@ from .foreign_sockets import clients, listening_sockets, shut_connections
 from .kernel_manager_marks import ManagerMarks
 from .kernel_output import KernelOutput
 from .launch import Adoption, EventKind, KernelEvent, LaunchSettings
+from .parent_death import end_with_parent
 from .ports import PortHold
 from .processes import AttachedProcess, KernelProcesses, RestoredProcess, processes_of, start_time
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 PROVISIONER_NAME = "jupyter-pause-provisioner"
 PORT_NAMES = ("shell_port", "iopub_port", "stdin_port", "hb_port", "control_port")
 
+#: Why a kernel has no code of ours: an exact snapshot can keep it all the same.
+_BY_SNAPSHOT = frozenset({"not_python", "wrapped_command", "not_ipykernel"})
 #: Seconds until processes that were sent SIGKILL are reported as stuck (an uninterruptible wait in a driver).
 KILL_TIMEOUT = 30.0
 #: Seconds between two looks at a process that is being ended, and at a new one that does not answer yet.
@@ -91,6 +94,7 @@ class PauseProvisioner(LocalProvisioner):
         self.session_path: str | None = None
         self._reason_code: str | None = "starting"
         self._reason_params: Mapping[str, Any] = {}
+        self._exact_only = False
         self._hold: PortHold | None = None
         self._output: KernelOutput | None = None
         self._marks = ManagerMarks(self.parent)
@@ -112,11 +116,17 @@ class PauseProvisioner(LocalProvisioner):
     @property
     def not_pausable(self) -> Reason | None:
         """Why this kernel cannot be paused; None when it can."""
-        if self._reason_code is None:
+        if self._reason_code is None or self.by_snapshot_only:
             return None
         from .states import Reason  # pydantic: not for programs that only launch a kernel
 
         return Reason(code=self._reason_code, params=dict(self._reason_params))
+
+    @property
+    def by_snapshot_only(self) -> bool:
+        """A kernel without code of ours, launched so that an exact snapshot can keep it, where there are any."""
+        settings = launch.launch_settings()
+        return self._exact_only and settings is not None and settings.exact is not None and settings.exact()
 
     @property
     def kernel_pid(self) -> int | None:
@@ -154,6 +164,8 @@ class PauseProvisioner(LocalProvisioner):
             self._prepare_command(kwargs)
             await asyncio.to_thread(self.write_kernel_file)
             launch.remove_file(launch.load_file(self._km.connection_file, self.kernel_id))
+        elif self._exact_only:
+            self._prepare_for_snapshots(kwargs)
         elif not self.paused:
             self._free_ports()  # the kernel specification was changed: that process binds its ports itself
         return kwargs
@@ -170,6 +182,9 @@ class PauseProvisioner(LocalProvisioner):
         elif not isinstance(self._km, AsyncIOLoopKernelManager):
             code, params = "foreign_kernel_manager", {}
         self._reason_code, self._reason_params = code, params
+        settings = launch.launch_settings()
+        exact = settings.exact if settings is not None else None
+        self._exact_only = code in _BY_SNAPSHOT and exact is not None and exact()
         if code is not None:
             return False
         kwargs["cmd"] = self.argv = plan.command
@@ -180,6 +195,15 @@ class PauseProvisioner(LocalProvisioner):
         """Launch so that the kernel outlives this server: our watchdog, not ipykernel's, decides what then."""
         kwargs["independent"] = True
         kwargs["env"].pop("JPY_PARENT_PID", None)  # there when this server itself was started by a kernel
+        if "stdout" not in kwargs and "stderr" not in kwargs:
+            self._output = KernelOutput(launch.output_file(self._km.connection_file, self.kernel_id))
+
+    def _prepare_for_snapshots(self, kwargs: dict[str, Any]) -> None:
+        """Another language: no code of ours, but an output of its own, and no parent that a restored one would miss."""
+        self._free_ports()
+        kwargs["independent"] = True
+        kwargs["env"].pop("JPY_PARENT_PID", None)
+        kwargs.setdefault("preexec_fn", end_with_parent())
         if "stdout" not in kwargs and "stderr" not in kwargs:
             self._output = KernelOutput(launch.output_file(self._km.connection_file, self.kernel_id))
 
@@ -209,7 +233,7 @@ class PauseProvisioner(LocalProvisioner):
         adoption, self._adoption = self._adoption, None
         if adoption is not None:
             return await self._take_over(adoption, kwargs)
-        ours = self._reason_code is None
+        ours = self._reason_code is None or self._exact_only
         output = self._open_output() if ours else None
         if output is not None:
             kwargs["stdout"] = kwargs["stderr"] = output
@@ -325,7 +349,7 @@ class PauseProvisioner(LocalProvisioner):
         """
         if self.paused:
             return Released(None, 0, 0.0, True)
-        if self._reason_code is not None:
+        if self.not_pausable is not None:
             raise ProvisionerError("not_pausable")
         if self.process is None or (self.process.poll() is not None and not self.resuming):
             raise ProvisionerError("kernel_dead")

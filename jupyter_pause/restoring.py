@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 #: Seconds in which the restored process must show its mark, and seconds for each question.
 PROOF_LIMIT = 60.0
 _ANSWER = 2.0
+POLL_INTERVAL = 0.05
 #: Seconds that clients get to connect to it again (ZeroMQ tries every tenth of a second).
 _CLIENTS = 3.0
 
@@ -68,10 +69,13 @@ class RestoreRun:
             except ProcessLookupError:
                 raise NotRestored(reason("snapshot_process_ended")) from None
             operation.enter("proving")
-            proof = await self._prove(manifest)
-            await self._ask({"op": "renew_env", "env": dict(os.environ)})
+            ours = manifest.mark is not None
+            proof = await (self._prove(manifest) if ours else self._wait_for_answer(manifest))
+            if ours:
+                await self._ask({"op": "renew_env", "env": dict(os.environ)})
             await self._provisioner.clients_are_back(_CLIENTS)
-            await self._ask({"op": "unhold"})
+            if ours:
+                await self._ask({"op": "unhold"})
             operation.point_of_no_return()
             self._provisioner.settle()
         except BaseException:
@@ -108,6 +112,19 @@ class RestoreRun:
         if not _is_mark(answer, nonce, manifest):
             raise NotRestored(reason("snapshot_not_proven"))
         return Proof(signature=True, frames=len(manifest.images), compared=0, mark=True)
+
+    async def _wait_for_answer(self, manifest: SnapshotManifest) -> Proof:
+        """A kernel without our code has no mark: every byte of its memory was compared, and it answers."""
+        end = self._pauser.clock.monotonic() + PROOF_LIMIT
+        while self._provisioner.resuming:  # until it has answered on its shell channel
+            if self._operation.cancel_requested.is_set():
+                raise Cancelled
+            if self._pauser.clock.monotonic() > end:
+                raise NotRestored(reason("snapshot_not_proven"))
+            await asyncio.sleep(POLL_INTERVAL)
+        if self._provisioner.paused:
+            raise NotRestored(reason("snapshot_process_ended"))
+        return Proof(signature=True, frames=len(manifest.images))
 
     async def _ask(self, content: dict[str, Any]) -> dict[str, Any] | None:
         return await control_request(self._km, content, _ANSWER)

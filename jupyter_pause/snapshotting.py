@@ -34,9 +34,10 @@ class SnapshotStep:
         self._pauser = pauser
         self._operation = operation
         self._kernel_id = kernel_id
-        self._wanted = cause not in _NO_TIME
         self._km = pauser.kernel_manager.get_kernel(kernel_id)
         self._provisioner = pauser.provisioner(kernel_id)
+        self._alone = self._provisioner.by_snapshot_only  # nothing else can keep this kernel, and nobody can be asked
+        self._wanted = self._alone or cause not in _NO_TIME
         self._frozen: Frozen | None = None
         self.reasons: list[Reason] = []
 
@@ -58,10 +59,11 @@ class SnapshotStep:
         """Whether a snapshot can be taken, as far as is known. Raises PauseError where one is required and cannot."""
         self.reasons = await self._pauser.snapshot_obstacles(self._kernel_id) if self._engine is not None else []
         if self._engine is not None and self.reasons and self._engine.availability.mode == "on":
-            raise self._required()
+            raise self.required()
         return self._engine is not None and not self.reasons
 
-    def _required(self) -> PauseError:
+    def required(self) -> PauseError:
+        """The error where a pause needs a snapshot and has none."""
         first = self.reasons[0]
         return PauseError("snapshot_required", why=first.code, detail=first.message, reasons=_plain(self.reasons))
 
@@ -80,7 +82,7 @@ class SnapshotStep:
         except NotTaken as why:
             self.reasons = why.reasons
             if engine.availability.mode == "on":
-                raise self._required() from why
+                raise self.required() from why
             await self._ask({"op": "hold"})  # only the checkpoint comes back: cells that wait are answered
             return False
         if self._operation.cancel_requested.is_set():
@@ -115,6 +117,8 @@ class SnapshotStep:
         return output_file(self._km.connection_file, self._kernel_id)
 
     async def _ask(self, content: dict[str, Any]) -> dict[str, Any] | None:
+        if self._alone:
+            return None
         return await control_request(self._km, content, self._pauser.settings.control_timeout)
 
 

@@ -265,7 +265,8 @@ class PauseReport(Record):
 
     kernel: str
     at: UTCTime
-    checkpoint: str
+    #: None: a kernel of another language, which only its snapshot keeps.
+    checkpoint: str | None
     bytes: int
     #: What this pause wrote and read back; it shares the rest with earlier checkpoints.
     written: int | None = None

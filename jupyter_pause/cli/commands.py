@@ -272,7 +272,7 @@ def _paused_sentence(row: dict[str, Any]) -> str:
     report = row.get("last_pause")
     if report:
         text += f": {size(report['bytes'])} saved in {duration(report['seconds'])}"
-        text += f" (checkpoint {report['checkpoint'][:8]})"
+        text += f" (checkpoint {report['checkpoint'][:8]})" if report["checkpoint"] else ""
         if report.get("snapshot"):
             text += f", and an exact snapshot of {size(report['snapshot_bytes'])}"
         if report.get("process_gone"):

@@ -70,6 +70,16 @@ class Availability:
         """What is known now, without looking for anything; None when nobody asked yet."""
         return self._verdict or self._without_looking()
 
+    def promising(self) -> bool:
+        """Whether it works, or may turn out to: there is a program, and it is being tested. On the event loop only."""
+        known = self.known()
+        if known is not None:
+            return known.criu is not None
+        if programs.find(self._configured) is None:
+            return False
+        self._begin()
+        return True
+
     def verdict(self) -> Verdict:
         """What is known now; never waits. Where nothing is known yet the test begins in the background."""
         if self._verdict is not None:

@@ -391,7 +391,8 @@ export interface components {
             kernel: string;
             /** Format: date-time */
             at: string;
-            checkpoint: string;
+            /** @description null: a kernel that only its snapshot keeps */
+            checkpoint: string | null;
             /** Format: int64 */
             bytes: number;
             /**
