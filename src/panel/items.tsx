@@ -103,12 +103,12 @@ function ItemRow(props: {
   return (
     <>
       <tr>
-        <th scope="row">
+        <th scope="row" colSpan={size ? 1 : 2}>
           <span className="jp-Pause-itemName" title={item.name}>
             {item.name}
           </span>
         </th>
-        <td className="jp-Pause-size">{size}</td>
+        {size && <td className="jp-Pause-size">{size}</td>}
       </tr>
       <tr className="jp-Pause-itemDetail">
         <td colSpan={2}>

@@ -84,7 +84,7 @@ export function Summary(props: {
         </Button>
       </div>
       {away !== null && (
-        <p className="jp-Pause-warning" role="status">
+        <p id="jp-Pause-why" className="jp-Pause-warning" role="status">
           {away}
         </p>
       )}
@@ -92,7 +92,7 @@ export function Summary(props: {
         <>
           <Notes row={row} trans={trans} />
           <Acts model={model} row={row} actions={actions} trans={trans} />
-          {model.error !== null && (
+          {model.error !== null && away === null && (
             <p className="jp-Pause-warning">
               {errorSentence(model.error, trans)}
             </p>
@@ -179,7 +179,7 @@ function Acts(props: {
           {trans.__('Resume from checkpoint')}
         </button>
       )}
-      {!view.enabled && (
+      {!view.enabled && model.manager.availability === 'ready' && (
         <p id="jp-Pause-why" className="jp-Pause-why">
           {view.caption}
         </p>

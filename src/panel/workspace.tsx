@@ -104,7 +104,8 @@ function WorkspaceFacts(props: {
           {blockedSentence(workspace.reason, trans)}
         </p>
       )}
-      {isWorkspaceScope(manager) && (
+      {/* What stood in the way of a pause is no news while the server is away. */}
+      {isWorkspaceScope(manager) && manager.availability === 'ready' && (
         <>
           <Sentences sentences={blockedSentences(manager, trans)} />
           <Sentences sentences={warningSentences(manager, trans)} />
