@@ -32,7 +32,7 @@ describe('ItemTable', () => {
 
   const show = async (items: InventoryItem[]) => {
     shown = await Rendered.of(
-      <ItemTable items={items} caption="Variables" trans={trans} />
+      <ItemTable items={items} caption={trans.__('Variables')} trans={trans} />
     );
     return shown;
   };
