@@ -19,7 +19,7 @@ from pathlib import Path
 from tests.fidelity import environment
 from tests.fidelity.case import Case
 from tests.fidelity.judge import Table, Verdict
-from tests.fidelity.objects import ALL, FAMILIES
+from tests.fidelity.objects import FAMILIES
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "fidelity.md"
@@ -51,21 +51,22 @@ copy); **differs** (silently: the check fails); **another type** (silently); **f
 def ours() -> dict[str, Verdict]:
     """What became of each object here."""
     found = {}
-    for cases in FAMILIES.values():
+    for family, cases in FAMILIES.items():
         with tempfile.TemporaryDirectory(prefix="jpf") as folder:
-            for verdict in Table(cases, Path(folder), str(environment.python())).verdicts():
+            for verdict in Table(cases, Path(folder), str(environment.python_for(family))).verdicts():
                 found[verdict.case.name] = verdict
     return found
 
 
 def theirs(peer: str) -> dict[str, str]:
     """What became of each object with a peer; a check that needs a kernel is not asked of it."""
-    asked = [
-        [case.name, case.setup, case.check, case.check != "True"] for case in ALL if "get_ipython" not in case.check
-    ]
-    command = [str(environment.python()), str(Path(__file__).with_name("fidelity_peer.py")), peer]
-    done = subprocess.run(command, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=True)
-    return dict(json.loads(line) for line in done.stdout.splitlines())
+    found: dict[str, str] = {}
+    for family, cases in FAMILIES.items():
+        asked = [[c.name, c.setup, c.check, c.check != "True"] for c in cases if "get_ipython" not in c.check]
+        command = [str(environment.python_for(family)), str(Path(__file__).with_name("fidelity_peer.py")), peer]
+        done = subprocess.run(command, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=True)
+        found.update(json.loads(line) for line in done.stdout.splitlines())
+    return found
 
 
 def page(mine: dict[str, Verdict], peers: dict[str, dict[str, str]]) -> str:
@@ -78,7 +79,8 @@ def page(mine: dict[str, Verdict], peers: dict[str, dict[str, str]]) -> str:
 
 
 def _versions() -> str:
-    libraries = ", ".join(requirement.replace("==", " ") for requirement in environment.REQUIREMENTS)
+    used = [*environment.REQUIREMENTS, environment.TORCH[-1]]
+    libraries = ", ".join(requirement.replace("==", " ") for requirement in used)
     return f"Python {platform.python_version()} on {platform.system()}; {libraries}.\n"
 
 

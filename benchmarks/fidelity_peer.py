@@ -17,7 +17,7 @@ import sys
 import tempfile
 import types
 
-LIMIT = 30
+LIMIT = 20
 
 
 def fresh_main():

@@ -78,6 +78,8 @@ def _memory(np: Any, array: Any) -> Any:
         return _view(np, array, _base_of(np, array))
     if type(array.base) in _foreign() and array.size and not array.dtype.hasobject:
         return _over(np, array)
+    if _is_tensor(array.base) and array.size:
+        return _over_tensor(array)
     return _owner(np, array if type(array) is np.ndarray else array.view(np.ndarray))
 
 
@@ -152,6 +154,24 @@ def masked_over(make: Any, arguments: Any, mask: Any) -> Any:
 
 def _foreign() -> Tuple[type, ...]:
     return (memoryview, bytes)
+
+
+def _over_tensor(array: Any) -> Any:
+    """What ``tensor.numpy()`` gave: it looks at the tensor's memory."""
+    base = array.base.detach()
+    offset = array.__array_interface__["data"][0] - base.data_ptr()
+    place = (offset, array.shape, array.strides, array.dtype, bool(array.flags.writeable))
+    return over_tensor, (base, *place)
+
+
+def over_tensor(tensor: Any, offset: int, shape: Any, strides: Any, dtype: Any, writeable: bool) -> Any:
+    """An array over the memory of a tensor."""
+    return view_of(tensor.numpy(), offset, shape, strides, dtype, writeable, True)
+
+
+def _is_tensor(base: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and type(base) is getattr(torch, "Tensor", None) and base.device.type == "cpu"
 
 
 def _over(np: Any, array: Any) -> Any:

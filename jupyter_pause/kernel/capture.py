@@ -128,7 +128,7 @@ class FramePickler(pickle.Pickler):
             recipe = handler.call(value)
         except Lost as error:
             return self.replace(value, str(error))
-        if handler.way == "revive" and handler.reviver.rebuilt:
+        if handler.way == "revive" and handler.reviver.is_rebuilt(value):
             self.revived.append(value)
         elif handler.way in ("plain", "recipe"):
             self.witness.see(value, recipe, self.variable)

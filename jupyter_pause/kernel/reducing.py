@@ -18,7 +18,7 @@ import typing
 from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
-from . import arrays, generated, inside, living, recipes, revivers
+from . import arrays, compiled_types, generated, inside, living, recipes, revivers
 from .context import live_main, live_shell
 from .definitions import CannotSave, Definitions, ModuleGlobals, code_object, new_by_base, refuse_compiled
 from .tombstone import Tombstone, loss_of
@@ -371,7 +371,7 @@ class Reducer:
                 return "lost", str(error)
             except Exception as error:
                 return "lost", reason_of(error)
-            return ("rebuilt" if handler.reviver.rebuilt else "in checkpoint"), reason
+            return ("rebuilt" if handler.reviver.is_rebuilt(value) else "in checkpoint"), reason
         return ("rebuilt" if self._is_imported(value) else "in checkpoint"), None
 
     def _is_imported(self, value: Any) -> bool:
@@ -386,7 +386,9 @@ class Reducer:
         handler = self.handler_of(cls)
         if handler.way in ("own", "revive", "lost") or cls.__module__.split(".")[0] in COSTLY:
             return None
-        if isinstance(getattr(value, "nbytes", None), int) and value.nbytes > 1 << 20:
+        # Asked of the type first: an object's own ``__getattr__`` may raise anything.
+        size = value.nbytes if hasattr(cls, "nbytes") else None
+        if isinstance(size, int) and size > 1 << 20:
             return None
         return handler.call(value)
 
@@ -517,7 +519,8 @@ def _inside_class(value: Any, reducer: Reducer) -> List[Tuple[str, Any]]:
     )
     found = []
     for name, item in list(value.__dict__.items()):
-        if name not in skip and not isinstance(item, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        made = isinstance(item, (types.MemberDescriptorType, types.GetSetDescriptorType))
+        if name not in skip and not made and not compiled_types.is_field(value, name, item):
             found.append(
                 ("." + name, getattr(item, "__func__", item) if isinstance(item, (staticmethod, classmethod)) else item)
             )

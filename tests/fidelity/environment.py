@@ -1,6 +1,6 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
-"""The virtual environment with the libraries of the table: made once, in a cache outside the checkout."""
+"""The virtual environments with the libraries of the table: made once, in a cache outside the checkout."""
 
 from __future__ import annotations
 
@@ -20,12 +20,20 @@ boto3==1.44.8 pydantic==2.14.4 attrs==26.1.0 ipywidgets==8.1.9 sympy==1.14.0 net
 plotly==7.1.0 jinja2==3.1.6 lxml==6.1.3 beautifulsoup4==4.15.0 h5py==3.16.0
 """.split()
 
+#: PyTorch has an environment of its own: it is larger than all the others together.
+TORCH = "ipykernel==7.4.0 cloudpickle==3.1.3 dill==0.4.1 numpy==2.4.6 torch==2.15.0".split()
+
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jupyter-pause"
 
 
-def python() -> Path:
+def python_for(family: str) -> Path:
+    """The interpreter for one family of the table."""
+    return python(TORCH if "PyTorch" in family else REQUIREMENTS)
+
+
+def python(requirements: list[str] = REQUIREMENTS) -> Path:
     """Its interpreter; made and filled where it is not there yet. Raises CalledProcessError."""
-    key = hashlib.sha256(repr((sys.version, sys.base_prefix, REQUIREMENTS)).encode()).hexdigest()[:16]
+    key = hashlib.sha256(repr((sys.version, sys.base_prefix, requirements)).encode()).hexdigest()[:16]
     folder = CACHE / f"fidelity-{key}"
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{folder.name}.lock").open("w") as lock:
@@ -33,7 +41,7 @@ def python() -> Path:
         interpreter = folder / "bin" / "python"
         if not (folder / "complete").exists():
             subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-            install = [str(interpreter), "-m", "pip", "install", "--progress-bar", "off", "-q", *REQUIREMENTS]
+            install = [str(interpreter), "-m", "pip", "install", "--progress-bar", "off", "-q", *requirements]
             subprocess.run(install, check=True)
         (folder / "complete").touch()
     return interpreter

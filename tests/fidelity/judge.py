@@ -134,7 +134,7 @@ class Table:
     @staticmethod
     def _check(kernel: LiveKernel, case: Case) -> str:
         answer = kernel.execute(f"print(chr(30) + __judge({case.check!r}))")
-        return answer.printed.rpartition("\x1e")[2].strip() if answer.status == "ok" else answer.error
+        return answer.printed.rpartition("\x1e")[2].split("\n")[0] if answer.status == "ok" else answer.error
 
     def _verdict(
         self,

@@ -15,7 +15,8 @@ from .judge import Table, differences
 from .objects import FAMILIES
 
 #: What the test requirements hold anyway; the other libraries are tested with `scripts/test --full` only.
-HERE = [family for family in FAMILIES if family != "Other libraries"]
+OTHERS = ("Other libraries", "PyTorch, without a GPU")
+HERE = [family for family in FAMILIES if family not in OTHERS]
 
 
 @pytest.mark.parametrize("family", HERE)
@@ -31,8 +32,9 @@ def test_the_checks_hold_for_objects_that_were_never_paused(family: str, tmp_pat
 
 @pytest.mark.full
 @pytest.mark.timeout(1500)
-def test_objects_of_other_libraries(tmp_path: Path) -> None:
-    table = Table(FAMILIES["Other libraries"], tmp_path, str(environment.python()))
+@pytest.mark.parametrize("family", OTHERS)
+def test_objects_of_other_libraries(family: str, tmp_path: Path) -> None:
+    table = Table(FAMILIES[family], tmp_path, str(environment.python_for(family)))
     assert table.control() == []
     assert differences(table.verdicts()) == []
 

@@ -28,6 +28,10 @@ class Reviver:
     #: Whether the object counts as rebuilt (its inner state is not kept) rather than as kept.
     rebuilt = True
 
+    def is_rebuilt(self, value: Any) -> bool:
+        """The same for one object; it must be quick."""
+        return self.rebuilt
+
     def describe(self, value: Any) -> Optional[str]:
         """What will be different about it, or None. Raises CannotRevive. Has no effect on the object."""
         return None

@@ -19,6 +19,8 @@ class _Sqlite(Reviver):
         try:
             value.total_changes  # noqa: B018  (raises where the connection is closed or another thread's)
         except Exception as error:
+            if "closed" in str(error):
+                return None
             raise CannotRevive("its database cannot be read (%s)" % error) from None
         return "connected again" if not value.in_transaction else "connected again; its open transaction is not kept"
 
@@ -27,7 +29,8 @@ class _Sqlite(Reviver):
         return recipe
 
     def _reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
-        self.describe(value)
+        if self.describe(value) is None:
+            return make_closed, ()
         settings = (value.isolation_level, value.row_factory, value.text_factory)
         rows = value.execute("PRAGMA database_list")
         rows.row_factory = None
@@ -59,3 +62,12 @@ def _database_bytes(connection: Any, folder: str) -> bytes:
             return stream.read()
     finally:
         os.unlink(path)
+
+
+def make_closed() -> Any:
+    """A connection that was closed."""
+    import sqlite3
+
+    made = sqlite3.connect(":memory:")
+    made.close()
+    return made

@@ -11,6 +11,7 @@ import sys
 from typing import Any, Dict, Optional, Tuple
 
 from .. import recipes
+from ..context import reaches_out
 from .base import CannotRevive, Help, Reviver
 
 
@@ -80,6 +81,7 @@ def _inner(value: Any) -> Any:
     return None if type(inner) in (io.BufferedReader, io.BufferedWriter, io.BufferedRandom) else inner
 
 
+@reaches_out  # what it lies on may do so
 def wrap_text(inner: Any, encoding: str, errors: str, line_buffering: bool, position: int) -> Any:
     """A text file over something that was made again."""
     made = io.TextIOWrapper(inner, encoding, errors, line_buffering=line_buffering)

@@ -44,6 +44,23 @@ def file_behind(name: Any) -> Tuple[str, Tuple[int, int]]:
     return path, (status.st_size, status.st_mtime_ns)
 
 
+def make_closed(module: str) -> Any:
+    """What is closed already: it says so to whoever uses it."""
+    import importlib
+    import io
+
+    kind = {"gzip": "GzipFile", "bz2": "BZ2File", "lzma": "LZMAFile", "tarfile": "TarFile", "mmap": "mmap"}[module]
+    make = getattr(importlib.import_module(module), kind)
+    if module == "mmap":
+        made = make(-1, 1)
+    elif module == "tarfile":
+        made = make(fileobj=io.BytesIO(), mode="w")
+    else:
+        made = make(io.BytesIO(), "rb") if module != "gzip" else make(fileobj=io.BytesIO(), mode="rb")
+    made.close()
+    return made
+
+
 # --- compressed files ----------------------------------------------------------------------------------------------
 
 _COMPRESSED = {"gzip.GzipFile": "gzip", "bz2.BZ2File": "bz2", "lzma.LZMAFile": "lzma"}
@@ -54,7 +71,7 @@ class _Compressed(Reviver):
 
     def describe(self, value: Any) -> Optional[str]:
         if value.closed:
-            raise CannotRevive("it is closed")
+            return None
         if not value.readable():
             raise CannotRevive("a compressed file cannot be continued in the middle; close it, then pause")
         file_behind(_name_of(value))
@@ -62,6 +79,8 @@ class _Compressed(Reviver):
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         self.describe(value)
+        if value.closed:
+            return make_closed, (type(value).__module__,)
         path, saved = file_behind(_name_of(value))
         return open_compressed, (type(value).__module__, path, value.tell(), saved)
 
@@ -109,13 +128,17 @@ class _Tar(Reviver):
     types = ("tarfile.TarFile",)
 
     def describe(self, value: Any) -> Optional[str]:
-        if value.mode != "r" or value.closed:
+        if value.closed:
+            return None
+        if value.mode != "r":
             raise CannotRevive("an archive that is being written cannot be continued; close it, then pause")
         file_behind(value.name)
         return "opened again"
 
     def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
         self.describe(value)
+        if value.closed:
+            return make_closed, ("tarfile",)
         path, saved = file_behind(value.name)
         return open_archive, ("tarfile", path, saved, value.name)
 
@@ -143,7 +166,7 @@ class _Mapping(Reviver):
 
     def describe(self, value: Any) -> Optional[str]:
         if value.closed:
-            raise CannotRevive("it is closed")
+            return None
         path, _, private = _mapped_file(value)
         if path is None:
             return "made again with the same content; other processes do not see it"
@@ -156,6 +179,8 @@ class _Mapping(Reviver):
         import pickle
 
         self.describe(value)
+        if value.closed:
+            return make_closed, ("mmap",)
         path, offset, private = _mapped_file(value)
         view = memoryview(value)
         if path is None or private:

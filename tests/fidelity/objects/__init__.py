@@ -1,10 +1,10 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
-"""The table of objects, by family. `ALL` has every case once; the order is that of the documentation."""
+"""The table of objects, by family, in the order of the documentation."""
 
 from tests.fidelity.case import Case
 
-from . import definitions, libraries, numpy_, pandas_, plain, system
+from . import definitions, libraries, numpy_, pandas_, plain, system, torch_
 
 FAMILIES: dict[str, list[Case]] = {
     "Values and containers": plain.CASES,
@@ -13,6 +13,5 @@ FAMILIES: dict[str, list[Case]] = {
     "NumPy": numpy_.CASES,
     "pandas": pandas_.CASES,
     "Other libraries": libraries.CASES,
+    "PyTorch, without a GPU": torch_.CASES,
 }
-
-ALL = [case for cases in FAMILIES.values() for case in cases]
