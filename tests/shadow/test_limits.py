@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_pause.clock import SystemClock
 from tests.server.conftest import Driver
 
 from .processes import ENDLESS, trying
@@ -49,8 +50,13 @@ def jp_server_config(jp_server_config: dict[str, Any], options: dict[str, Any]) 
 
 
 async def paused_unchecked(driver: Driver, kernel: str) -> dict[str, Any]:
-    """Pause; the report of what was not checked, which is the same everywhere."""
-    ended = await driver.pause(kernel)
+    """Pause; see `unchecked`."""
+    return await unchecked(driver, kernel, (await driver.post("pause", kernels=[kernel]))["operation"])
+
+
+async def unchecked(driver: Driver, kernel: str, operation: dict[str, Any]) -> dict[str, Any]:
+    """The report of a pause whose checkpoint was not checked, which is the same everywhere."""
+    ended = await driver.ended(operation)
     assert ended["state"] == "done", ended
     report: dict[str, Any] = (await driver.row(kernel))["last_pause"]["shadow"]
     assert report == ended["shadow"]
@@ -63,13 +69,32 @@ async def paused_unchecked(driver: Driver, kernel: str) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.parametrize("options", [{"shadow_load_timeout": 0.5}])
+class Later(SystemClock):
+    """The system's clock, which a test can put forward."""
+
+    ahead = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead
+
+
 async def test_loading_that_never_ends_is_given_up_and_said(driver: Driver) -> None:
+    clock = Later()
+    driver.serverapp.web_app.settings["jupyter_pause_pauser"].clock = clock
     kernel = await driver.notebook()
     await driver.run(kernel, ENDLESS)
-    report = await paused_unchecked(driver, kernel)
+    operation = (await driver.post("pause", kernels=[kernel]))["operation"]
+
+    async def loading() -> bool:
+        read_back = (await driver.get("operations", operation["id"]))["phase"] == "rehearsing"
+        current = list((driver.store / "staging").glob("*/shadow/current"))
+        return bool(read_back and current and current[0].read_bytes()[4:].startswith(b"endless"))
+
+    await driver.until(loading, "it is at the variable that never ends")
+    clock.ahead = 61.0
+    report = await unchecked(driver, kernel, operation)
     assert report["code"] == "time"
-    assert report["params"]["variable"] == "endless"
+    assert report["params"] == {"seconds": 60.0, "variable": "endless"}
 
 
 @pytest.mark.parametrize("options", [{"shadow_load_memory": 256 << 20}])
