@@ -13,7 +13,20 @@ from __future__ import annotations
 import sys
 from typing import List
 
-from . import databases, libraries, logs, open_files, plugins, pools, references, streams, tensors, threads
+from . import (
+    databases,
+    libraries,
+    logs,
+    network,
+    open_files,
+    pictures,
+    plugins,
+    pools,
+    references,
+    streams,
+    tensors,
+    threads,
+)
 from .base import REGISTRY, CannotRevive, Help, Reviver, find, full_name, register, register_all
 from .hopeless import HOPELESS, hopeless
 
@@ -39,6 +52,18 @@ def modules_inside(name: str, limit: int = 3000) -> List[str]:
     return sorted(found, key=lambda other: (other.count("."), other))[:limit]
 
 
-for _family in (threads, pools, open_files, streams, logs, references, databases, libraries, tensors):
+for _family in (
+    threads,
+    pools,
+    open_files,
+    streams,
+    logs,
+    references,
+    databases,
+    libraries,
+    network,
+    pictures,
+    tensors,
+):
     register_all(vars(_family))
 del _family

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import tempfile
 from typing import Any, Optional, Tuple
 
 from .. import recipes
+from ..context import current, reaches_out
 from .base import CannotRevive, Help, Reviver
 
 
@@ -70,4 +73,65 @@ def make_closed() -> Any:
 
     made = sqlite3.connect(":memory:")
     made.close()
+    return made
+
+
+# --- duckdb --------------------------------------------------------------------------------------------------------
+
+
+class _DuckDb(Reviver):
+    types = ("_duckdb.DuckDBPyConnection", "duckdb.duckdb.DuckDBPyConnection", "duckdb.DuckDBPyConnection")
+
+    def describe(self, value: Any) -> Optional[str]:
+        path = _duckdb_path(value)
+        return "connected again" if path else "made again with the same tables and views"
+
+    def reduce(self, value: Any, help: Help) -> Tuple[Any, ...]:
+        path = _duckdb_path(value)
+        if path:
+            value.execute("CHECKPOINT")
+            return open_duckdb, (os.path.abspath(path),)
+        copy = os.path.join(help.folder, "duckdb.tmp")
+        name = value.execute("SELECT current_database()").fetchone()[0]
+        try:
+            value.execute("ATTACH '%s' AS jupyter_pause_copy" % copy.replace("'", "''"))
+            try:
+                value.execute('COPY FROM DATABASE "%s" TO jupyter_pause_copy' % name)
+            finally:
+                value.execute("DETACH jupyter_pause_copy")
+            with open(copy, "rb") as stream:
+                return make_duckdb, (stream.read(),)
+        finally:
+            for left in (copy, copy + ".wal"):
+                if os.path.exists(left):
+                    os.unlink(left)
+
+
+def _duckdb_path(value: Any) -> Optional[str]:
+    """The file of the connection's database; None for one in memory. Raises CannotRevive."""
+    try:
+        rows = value.execute("SELECT path FROM duckdb_databases() WHERE database_name = current_database()").fetchall()
+    except Exception as error:
+        raise CannotRevive("its database cannot be read (%s)" % error) from None
+    return rows[0][0] if rows else None
+
+
+@reaches_out
+def open_duckdb(path: str) -> Any:
+    """A connection to the database file; its tombstone where the file is gone (none is created)."""
+    if not os.path.isfile(path):
+        return current().tombstone("duckdb connection", "its database file is not there any more")
+    return importlib.import_module("duckdb").connect(path)
+
+
+def make_duckdb(data: bytes) -> Any:
+    """A database in memory with the same content."""
+    made = importlib.import_module("duckdb").connect()
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "copy.duckdb")
+        with open(path, "wb") as stream:
+            stream.write(data)
+        made.execute("ATTACH '%s' AS jupyter_pause_copy (READ_ONLY)" % path.replace("'", "''"))
+        made.execute("COPY FROM DATABASE jupyter_pause_copy TO memory")
+        made.execute("DETACH jupyter_pause_copy")
     return made
