@@ -104,6 +104,8 @@ class PauseRun:
         Losses are not asked about: this is the second net under a snapshot. Raises PauseError or Cancelled with the
         kernel running as before; a time limit of the caller does the same.
         """
+        if self._provisioner.by_snapshot_only:  # it has no code of ours that could write one
+            raise PauseError("not_pausable", detail="not_python", why="not_python")
         try:
             self._shadow.skip("fallback")
             await self.prepare()
