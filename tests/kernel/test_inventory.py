@@ -53,6 +53,12 @@ def test_memory_of_plain_bytes_counts_once_and_is_never_copied(kernel: LiveKerne
     assert _peak(kernel) - before < size
 
 
+def test_ten_thousand_variables_are_listed_with_names_types_and_sizes(kernel: LiveKernel) -> None:
+    kernel.execute("for i in range(10_000): globals()[f'v{i}'] = [i, str(i)]")
+    found = _by_name(kernel.control(op="inventory")["variables"])
+    assert all(found[f"v{i}"]["type"] == "list" and found[f"v{i}"]["bytes"] > 0 for i in range(10_000))
+
+
 def _peak(kernel: LiveKernel) -> int:
     """The most resident memory that the kernel's process ever had, in bytes (getrusage(2) counts in KiB on Linux)."""
     return int(kernel.value("__import__('resource').getrusage(0).ru_maxrss")) * (
