@@ -242,7 +242,8 @@ class ServerProcess:
     def clean_up(self) -> None:
         """End what this test started, by id."""
         self._end(signal.SIGKILL)
-        for process in self.kernels_alive():
+        for found in self.kernels_alive():
             with contextlib.suppress(psutil.NoSuchProcess):
+                process = psutil.Process(found.pid)  # one that was restored is a stranger to what psutil remembers
                 process.kill()
                 process.wait(LIMIT)
