@@ -85,6 +85,8 @@ class Rate:
 
     def seconds(self, size: int) -> float | None:
         """How long `size` bytes take, from measurements only; None when nothing like it was measured."""
+        if size < LARGE and self.overhead is None:
+            return None  # what large ones took says nothing of a small one's fixed cost
         if self.speed is not None:
             return (self.overhead or 0.0) + size / self.speed
         return self.overhead if size < LARGE else None

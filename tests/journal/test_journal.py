@@ -283,6 +283,7 @@ def test_throughput_is_measured_from_earlier_pauses(tmp_path: Path) -> None:
     measured = journal.throughput()
     assert measured.pause.seconds(400 * LARGE) == pytest.approx(2 + 40)
     assert measured.resume.seconds(10 * LARGE) == pytest.approx(1.0)
+    assert measured.resume.seconds(100) is None, "of large ones alone nobody can tell what a small one costs"
     assert measured.resume.samples == 1
 
 
