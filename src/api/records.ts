@@ -47,6 +47,7 @@ export type Operation = Schemas['Operation'];
 export type ResumeReport = Schemas['ResumeReport'];
 
 /** What the last pause of a kernel gave back. */
+export type ShadowReport = Schemas['ShadowReport'];
 export type DeviceMemory = Schemas['DeviceMemory'];
 export type PauseReport = Schemas['PauseReport'];
 

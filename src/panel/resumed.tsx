@@ -6,12 +6,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
-import type {
-  DeviceMemory,
-  KernelRow,
-  PauseReport,
-  ResumeReport
-} from '../api/records';
+import type { ResumeReport } from '../api/records';
 import { formatBytes, formatDuration, formatTime, localeOf } from '../format';
 import { snapshotReason } from '../snapshotReasons';
 import { LossList } from './losses';
@@ -175,69 +170,4 @@ function buffersSentence(
     default:
       return trans.__('none');
   }
-}
-
-/**
- * S43: what one GPU said before the process ended and after. Both numbers, and no claim that it dropped where it did not.
- */
-export function deviceMemory(
-  device: DeviceMemory,
-  trans: TranslationBundle
-): string {
-  const locale = localeOf(trans);
-  const before = formatBytes(device.before, locale);
-  if (device.after === null) {
-    return trans.__('%1 in use before; afterwards unknown', before);
-  }
-  const after = formatBytes(device.after, locale);
-  return device.after < device.before || device.before === 0
-    ? trans.__('%1 in use before, %2 after', before, after)
-    : trans.__('%1 in use before, %2 after: not less', before, after);
-}
-
-/**
- * What is kept while a kernel is paused, and since when.
- */
-export function PausedReport(props: {
-  row: KernelRow;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { row, trans } = props;
-  const locale = localeOf(trans);
-  const report: PauseReport | null = row.last_pause;
-  return (
-    <dl className="jp-Pause-facts">
-      <dt>{trans.__('Paused since')}</dt>
-      <dd>{formatTime(row.since, locale)}</dd>
-      {row.checkpoint && (
-        <>
-          <dt>{trans.__('Kept')}</dt>
-          <dd>
-            {trans.__(
-              '%1 in a checkpoint',
-              formatBytes(row.checkpoint.bytes, locale)
-            )}
-          </dd>
-          <dt>{trans.__('Saved')}</dt>
-          <dd>{formatTime(row.checkpoint.created, locale)}</dd>
-        </>
-      )}
-      {report && (
-        <>
-          <dt>{trans.__('Memory freed')}</dt>
-          <dd>
-            {report.process_gone && report.rss_before !== null
-              ? formatBytes(report.rss_before, locale)
-              : trans.__('unknown')}
-          </dd>
-        </>
-      )}
-      {report?.vram?.map(device => (
-        <React.Fragment key={device.device}>
-          <dt>{device.device}</dt>
-          <dd>{deviceMemory(device, trans)}</dd>
-        </React.Fragment>
-      ))}
-    </dl>
-  );
 }
