@@ -42,7 +42,7 @@ def say(text: str) -> None:
 class Part:
     """One part of the run: its output goes to a log, which is printed whole when the part ends.
 
-    In a run of several parts, two of them work at the same time; printing them line by line would mix them up.
+    In a run of several parts, some of them work at the same time; printing them line by line would mix them up.
     """
 
     name: str

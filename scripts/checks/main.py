@@ -1,6 +1,6 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
-"""Runs the parts, two at a time where they do not disturb each other, and sums up."""
+"""Runs the parts, several at a time where they do not disturb each other, and sums up."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import parts
 import setup
@@ -24,14 +25,15 @@ PARTS: dict[str, Work] = {
     "ts": parts.typescript,
     "docs": parts.docs,
     "python": parts.python,
+    "servers": parts.servers,
     "faults": parts.faults,
     "cluster": parts.cluster,
     "install": parts.install,
     "browser": parts.browser,
 }
 NEEDS_NODE_MODULES = {"lint", "ts"}
-NEEDS_WHEEL = {"python", "faults", "cluster", "docs", "install", "browser"}
-NEEDS_PYTHONS = {"python", "faults", "cluster", "browser"}
+NEEDS_WHEEL = {"python", "servers", "faults", "cluster", "docs", "install", "browser"}
+NEEDS_PYTHONS = {"python", "servers", "faults", "cluster", "browser"}
 NEEDS_CLUSTER = {"faults", "cluster", "browser"}
 
 
@@ -85,18 +87,25 @@ class Run:
                 self.part(name, PARTS[name])
 
     def work(self) -> None:
-        """One machine's tests beside the small parts and the cluster's; the browser alone, to have both cores."""
-        beside = threading.Thread(target=self.beside)
-        beside.start()
-        self.lane("python")
-        beside.join()
+        """Four at a time, for most of them wait for a server or a kernel; the browsers alone, to have both cores."""
+        work = (partial(self.lane, "python"), partial(self.lane, "servers"), self.faults, self.small_parts_and_cluster)
+        lanes = [threading.Thread(target=lane) for lane in work]
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            lane.join()
         self.lane("browser")
 
-    def beside(self) -> None:
+    def faults(self) -> None:
+        """These need CRIU, which is among the cluster's programs."""
+        self.join_cluster()
+        self.lane("faults")
+
+    def small_parts_and_cluster(self) -> None:
         """The small parts first: the cluster's programs may still be under construction."""
         self.lane("lint", "ts", "docs", "install")
         self.join_cluster()
-        self.lane("cluster", "faults")
+        self.lane("cluster")
 
     def join_cluster(self) -> None:
         """Wait for the cluster's programs, where they were wanted."""

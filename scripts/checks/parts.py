@@ -111,14 +111,21 @@ def typescript(machine: Machine, part: Part) -> None:
 
 #: Tests that stand on an API server, containers or a Hub: a part of their own, beside the others.
 CLUSTER_TESTS = ("tests/cluster", "tests/hub")
-#: Tests that stand on CRIU, kill servers or load checkpoints a second time: a part of their own too, so that two parts
-#: that run beside each other take about as long.
+#: Tests that stand on CRIU, kill servers or load checkpoints a second time, and tests of servers and of the command
+#: line: parts of their own too, so that those that run beside each other take about as long.
 FAULT_TESTS = ("tests/faults", "tests/owner", "tests/shadow", "tests/snapshot")
+SERVER_TESTS = ("tests/server", "tests/cli")
 
 
 def python(machine: Machine, part: Part) -> None:
-    """The Python tests of one machine, against the installed wheel, with real servers and kernels."""
-    _pytest(machine, part, "python", *(f"--ignore={folder}" for folder in CLUSTER_TESTS + FAULT_TESTS))
+    """The Python tests of one machine, against the installed wheel, with real kernels."""
+    others = CLUSTER_TESTS + FAULT_TESTS + SERVER_TESTS
+    _pytest(machine, part, "python", *(f"--ignore={folder}" for folder in others))
+
+
+def servers(machine: Machine, part: Part) -> None:
+    """The Python tests with real servers, and of the command line."""
+    _pytest(machine, part, "servers", *SERVER_TESTS)
 
 
 def faults(machine: Machine, part: Part) -> None:
@@ -144,7 +151,7 @@ def _pytest(machine: Machine, part: Part, name: str, *chosen: str) -> None:
     selection += ["--reruns=1"] if CI else []
     selection += ["--durations=15", "--durations-min=5"]
     # Folders of their own: two runs beside each other would clear each other's. Short: sockets are made in them.
-    folders = [f"--basetemp={machine.work / name[-1]}", f"--junitxml={report}"]
+    folders = [f"--basetemp={machine.work / name[0]}", f"--junitxml={report}"]
     command: Command = [machine.bin / "pytest", "-p", "no:cacheprovider", *folders, *selection, *chosen]
     part.step(name, [*command, *machine.pytest_arguments], env=env, limit=3000, counts=False)
     total = skipped = bad = 0
