@@ -74,21 +74,42 @@ def _memory(np: Any, array: Any) -> Any:
     """The recipe of an array's memory: a view of another one's, of another object's, or its own."""
     if _is_private(array):
         return _owner(np, np.asarray(array))
+    base = array.base
     if _has_base(np, array):
-        return _view(np, array, _base_of(np, array))
-    if type(array.base) in _foreign() and array.size and not array.dtype.hasobject:
-        return _over(np, array)
-    if _is_tensor(array.base) and array.size:
-        return _over_tensor(array)
+        nearest = _base_of(np, array)
+        if _is_straight(nearest):
+            return _view(np, array, nearest)
+        base = nearest.base
+    if type(base) in _foreign() and array.size and not array.dtype.hasobject:
+        return _over(np, array, base)
+    if _is_tensor(base) and array.size:
+        return _over_tensor(array, base)
     return _owner(np, array if type(array) is np.ndarray else array.view(np.ndarray))
 
 
 def _base_of(np: Any, array: Any) -> Any:
-    """The nearest array below of which a view can be made again; what lies between looks at the same memory."""
+    """The array at the bottom that has the whole memory; None where none of those below can be made again.
+
+    What lies between looks at the same memory, and may leave parts of it out (``a[::2]``).
+    """
+    found = None
+    base = _below(array)
+    while isinstance(base, np.ndarray):
+        found = base if _is_base(np, base) else found
+        base = _below(base)
+    return found
+
+
+def _below(array: Any) -> Any:
+    """What an array's memory belongs to; ``as_strided`` puts an object of NumPy's between."""
     base = array.base
-    while isinstance(base, np.ndarray) and not _is_base(np, base):
-        base = base.base
-    return base
+    return getattr(base, "base", None) if type(base).__name__ == "DummyArray" else base
+
+
+def _is_straight(base: Any) -> bool:
+    """Whether the array's elements fill its memory without a gap, in whatever order of axes."""
+    axes = sorted(range(base.ndim), key=lambda axis: -abs(base.strides[axis]))
+    return bool(base.transpose(axes).flags.c_contiguous)
 
 
 def _has_base(np: Any, array: Any) -> bool:
@@ -134,7 +155,7 @@ def set_names(array: Any, names: Any) -> None:
 
 
 def _masked_array(np: Any, array: Any) -> Any:
-    recipe = _memory(np, array) if array._baseclass is np.ndarray else NotImplemented
+    recipe = _memory(np, array) if _has_no_rules(np.ndarray, array._baseclass) else NotImplemented
     if recipe is NotImplemented or len(recipe) > 2:
         return NotImplemented
     state = {name: item for name, item in vars(array).items() if name not in ("_mask", "_sharedmask")}
@@ -156,9 +177,9 @@ def _foreign() -> Tuple[type, ...]:
     return (memoryview, bytes)
 
 
-def _over_tensor(array: Any) -> Any:
+def _over_tensor(array: Any, tensor: Any) -> Any:
     """What ``tensor.numpy()`` gave: it looks at the tensor's memory."""
-    base = array.base.detach()
+    base = tensor.detach()
     offset = array.__array_interface__["data"][0] - base.data_ptr()
     place = (offset, array.shape, array.strides, array.dtype, bool(array.flags.writeable))
     return over_tensor, (base, *place)
@@ -174,9 +195,8 @@ def _is_tensor(base: Any) -> bool:
     return torch is not None and type(base) is getattr(torch, "Tensor", None) and base.device.type == "cpu"
 
 
-def _over(np: Any, array: Any) -> Any:
+def _over(np: Any, array: Any, base: Any) -> Any:
     """An array over the memory of an object that is no array: ``numpy.frombuffer``, ``numpy.asarray(memoryview)``."""
-    base = array.base
     owner = base.obj if type(base) is memoryview else base
     whole = memoryview(owner)
     start = array.__array_interface__["data"][0] - regions.address_of(whole)
@@ -278,6 +298,8 @@ def _raw_view(np: Any, base: Any, offset: int, shape: Any, strides: Any, dtype: 
     from numpy.lib.stride_tricks import as_strided
 
     # Arrays of Python objects have no buffer. `as_strided` goes from the first element, so that one is found first.
+    if not _is_straight(base):
+        raise ValueError("the memory below this view has gaps")
     flat = base.reshape(-1) if base.flags.c_contiguous else base.T.reshape(-1)
     start, rest = divmod(offset, base.itemsize)
     if rest or dtype != base.dtype:

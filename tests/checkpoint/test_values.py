@@ -40,6 +40,29 @@ def test_references_are_shared_across_variables(start: Start, again: Start) -> N
     back.true("a['x'] == [1, 2]")
 
 
+def test_what_looks_at_a_part_of_memory_with_gaps_is_right_and_shares(start: Start, again: Start) -> None:
+    """An array of a type of its own keeps the view it was made of as its base, and that may leave elements out."""
+    pytest.importorskip("numpy")
+    saved = start().cells(
+        "import numpy as np",
+        "class Tagged(np.ndarray): pass",
+        "base = np.arange(12.); every = base[1::2]; tagged = every.view(Tagged); part = tagged[1::2]; tail = tagged[3:]",
+        "alone = np.arange(9)[::-3].view(Tagged); of_alone = alone[1:]",
+        "under = np.zeros(5).view(Tagged); masked = np.ma.MaskedArray(under, mask=[0, 1, 0, 1, 0])",
+        "window = np.lib.stride_tricks.sliding_window_view(base, 3)",
+    )
+    values = [saved.value(f"{name}.tolist()") for name in ("part", "tail", "of_alone", "window")]
+    for _ in range(2):  # the second checkpoint is of views that we made
+        back = again(saved)
+        assert [back.value(f"{name}.tolist()") for name in ("part", "tail", "of_alone", "window")] == values
+        back.true("type(part) is type(tail) is type(of_alone) is Tagged", "masked.mask.tolist() == [0, 1, 0, 1, 0]")
+        back.true("np.shares_memory(window, base)", "np.shares_memory(under, masked)", "type(masked.data) is Tagged")
+        back.cells("kept = base[3]; base[3] = -7; under[0] = 4; alone[1] += 0")
+        back.true("part[0] == tagged[1] == window[1, 2] == -7", "masked[0] == 4", "np.shares_memory(of_alone, alone)")
+        back.cells("base[3] = kept")
+        saved = back
+
+
 def test_numpy_views_stay_views_of_the_same_memory(start: Start, again: Start) -> None:
     pytest.importorskip("numpy")
     back = again(
