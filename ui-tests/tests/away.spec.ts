@@ -66,7 +66,12 @@ test('S31: a file changed on disk asks at most once per tab', async ({
   document.cells[1].source = '# changed by somebody else';
   writeFileSync(path, JSON.stringify(document));
   await ui.resume();
-  await notebook.write(1, '# typed in the first tab');
+  // Where autosave has asked already, the question covers the notebook and nothing can be typed.
+  await notebook
+    .write(1, '# typed in the first tab')
+    .catch(async (error: unknown) => {
+      expect(await openDialogs(page), String(error)).toHaveLength(1);
+    });
   await second.locator('.jp-Notebook .jp-Cell').nth(1).click();
   await second.keyboard.type('# typed in the second tab');
   // Several ticks of autosave in both.
