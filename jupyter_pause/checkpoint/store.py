@@ -9,6 +9,7 @@ unpickles. All methods block; the server calls them through ``asyncio.to_thread`
 from __future__ import annotations
 
 import builtins
+import contextlib
 import json
 import os
 import secrets
@@ -148,7 +149,7 @@ class CheckpointStore:
     def discard_staging(self, staging: Path) -> None:
         """Delete a staging folder with all that is in it."""
         if staging.parent == self._staging and layout.is_id(staging.name):
-            shutil.rmtree(staging, ignore_errors=True)
+            self._throw_away_if_there(staging)
 
     def commit(
         self,
@@ -262,11 +263,8 @@ class CheckpointStore:
     def delete(self, checkpoint_id: str) -> None:
         """Delete for good. It is gone from the store at once, whatever happens to the deleting of its bytes."""
         folder = self._existing(checkpoint_id)
-        trash = self._trash / f"{checkpoint_id}-{secrets.token_hex(4)}"
         try:
-            layout.make_private_dir(str(self._trash))
-            os.rename(folder, trash)
-            shutil.rmtree(trash)
+            self._throw_away(folder)
         except OSError as error:
             raise CheckpointError("unwritable") from error
 
@@ -276,7 +274,22 @@ class CheckpointStore:
             shutil.rmtree(leftover, ignore_errors=True)
         for staging in _folders(self._staging):
             if layout.is_id(staging.name) and _is_leftover(staging):
-                shutil.rmtree(staging, ignore_errors=True)
+                self._throw_away_if_there(staging)
+
+    def _throw_away(self, folder: Path) -> None:
+        """Take a folder out of the store at once, then delete its bytes.
+
+        A kernel that still writes into it, by its name, finds nothing there and stops; were its files deleted under
+        that name, a file it made meanwhile would keep the folder.
+        """
+        trash = self._trash / f"{folder.name}-{secrets.token_hex(4)}"
+        layout.make_private_dir(str(self._trash))
+        os.rename(folder, trash)
+        shutil.rmtree(trash)
+
+    def _throw_away_if_there(self, folder: Path) -> None:
+        with contextlib.suppress(OSError):  # what is left in the trash goes with the next `clean`
+            self._throw_away(folder)
 
     # --- inside ------------------------------------------------------------------------------------------------
 

@@ -111,9 +111,9 @@ def typescript(machine: Machine, part: Part) -> None:
 
 #: Tests that stand on an API server, containers or a Hub: a part of their own, beside the others.
 CLUSTER_TESTS = ("tests/cluster", "tests/hub")
-#: Tests that stand on CRIU, kill servers or load checkpoints a second time, and tests of servers and of the command
-#: line: parts of their own too, so that those that run beside each other take about as long.
-FAULT_TESTS = ("tests/faults", "tests/owner", "tests/shadow", "tests/snapshot")
+#: Tests that stand on CRIU, kill servers or adopt kernels, and tests of servers and of the command line: parts of their
+#: own too, so that those that run beside each other take about as long.
+FAULT_TESTS = ("tests/faults", "tests/owner", "tests/snapshot")
 SERVER_TESTS = ("tests/server", "tests/cli")
 
 
@@ -129,7 +129,7 @@ def servers(machine: Machine, part: Part) -> None:
 
 
 def faults(machine: Machine, part: Part) -> None:
-    """The Python tests in which something is killed, frozen, adopted or lies."""
+    """The Python tests in which something is killed, frozen or adopted."""
     _pytest(machine, part, "faults", *FAULT_TESTS)
 
 

@@ -247,6 +247,28 @@ def test_an_unknown_format_is_said(store: CheckpointStore, start: Start) -> None
     assert load(start(), store, identifier)["code"] == "unsupported_format"
 
 
+def test_who_still_writes_into_a_staging_folder_that_is_thrown_away_finds_nothing(
+    store: CheckpointStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel goes on for a while after its server was killed; a file that it makes must not keep the folder."""
+    staging = store.new_staging({})
+    (staging / "pack.bin").write_bytes(b"x")
+    refused: list[str] = []
+    real = shutil.rmtree
+
+    def rmtree(path: str, **options: bool) -> None:
+        try:
+            (staging / "progress.json").write_text("{}")
+        except FileNotFoundError:
+            refused.append("progress.json")
+        real(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    store.discard_staging(staging)
+    assert refused == ["progress.json"] and not staging.exists()
+    assert not any((store.root / "trash").iterdir())
+
+
 def test_the_writer_killed_half_way_leaves_nothing_valid(store: CheckpointStore, start: Start) -> None:
     """S02, second run: the writer dies at about half of its bytes."""
     process = start().cells("import numpy as np; big = np.random.default_rng(1).random(60_000_000)")
