@@ -50,15 +50,15 @@ export function PausedReport(props: {
               '%1 in a checkpoint',
               formatBytes(row.checkpoint.bytes, locale)
             )}
+            {report?.snapshot && (
+              <div>
+                {trans.__(
+                  '%1 in an exact snapshot',
+                  formatBytes(report.snapshot_bytes ?? 0, locale)
+                )}
+              </div>
+            )}
           </dd>
-          {report?.snapshot && (
-            <dd>
-              {trans.__(
-                '%1 in an exact snapshot',
-                formatBytes(report.snapshot_bytes ?? 0, locale)
-              )}
-            </dd>
-          )}
           <dt>{trans.__('Saved')}</dt>
           <dd>{formatTime(row.checkpoint.created, locale)}</dd>
         </>

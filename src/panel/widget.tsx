@@ -186,7 +186,11 @@ function LiveSections(props: {
     <>
       <Section
         key="losses"
-        title={trans.__('Will not come back')}
+        title={
+          inventory.snapshot?.usable
+            ? trans.__('Will not come back by the checkpoint alone')
+            : trans.__('Will not come back')
+        }
         count={String(losses.length)}
       >
         {losses.length > 0 ? (
