@@ -120,7 +120,7 @@ test('with nothing to keep JupyterLab asks as ever', async ({
 }) => {
   await openAndRun(page, server, 'running.ipynb');
   await page.menu.clickMenuItem('File>Shut Down');
-  expect(await openDialogs(page)).toEqual(['Shutdown confirmation']);
+  await expect.poll(() => openDialogs(page)).toEqual(['Shutdown confirmation']);
   await new PauseUi(page).dialog
     .getByRole('button', { name: 'Shut Down' })
     .click();
