@@ -20,7 +20,7 @@ import { formatTime, localeOf } from './format';
 import { kernelSentence } from './sentences/kernel';
 import type { Params } from './sentences/table';
 import { workspaceSentence } from './sentences/workspace';
-import { snapshotSentence } from './snapshotReasons';
+import { snapshotSentence } from './sentences/snapshots';
 import type { Availability } from './tokens';
 
 /**

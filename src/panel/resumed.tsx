@@ -8,7 +8,7 @@ import React from 'react';
 
 import type { ResumeReport } from '../api/records';
 import { formatBytes, formatDuration, formatTime, localeOf } from '../format';
-import { snapshotReason } from '../snapshotReasons';
+import { snapshotReason } from '../sentences/snapshots';
 import { LossList } from './losses';
 
 /**

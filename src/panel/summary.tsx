@@ -18,7 +18,7 @@ import {
 import { availabilitySentence, errorSentence, noteSentence } from '../messages';
 import { stateName } from '../messages';
 import { sessionName } from '../names';
-import { snapshotReason } from '../snapshotReasons';
+import { snapshotReason } from '../sentences/snapshots';
 import type { IPauseActions } from '../tokens';
 import {
   kernelActView,

@@ -205,8 +205,8 @@ def test_every_sentence_is_one_sentence() -> None:
 
 
 def test_the_browser_knows_every_sentence() -> None:
-    source = (Path(__file__).parents[2] / "src" / "snapshotReasons.ts").read_text(encoding="utf-8")
-    assert set(re.findall(r"case '(\w+)':", source)) == {
+    source = (Path(__file__).parents[2] / "src" / "sentences" / "snapshots.ts").read_text(encoding="utf-8")
+    assert set(re.findall(r"^  (\w+): (?:trans|\(trans, params\)) =>", source, re.MULTILINE)) == {
         *SNAPSHOT_SENTENCES,
         "snapshot_not_usable",
         "snapshot_required",
