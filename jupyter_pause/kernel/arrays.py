@@ -108,8 +108,12 @@ def _below(array: Any) -> Any:
 
 def _is_straight(base: Any) -> bool:
     """Whether the array's elements fill its memory without a gap, in whatever order of axes."""
-    axes = sorted(range(base.ndim), key=lambda axis: -abs(base.strides[axis]))
-    return bool(base.transpose(axes).flags.c_contiguous)
+    return bool(base.transpose(_axes_by_stride(base)).flags.c_contiguous)
+
+
+def _axes_by_stride(array: Any) -> Tuple[int, ...]:
+    """The axes in the order in which the array lies in memory, outermost first."""
+    return tuple(sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis])))
 
 
 def _has_base(np: Any, array: Any) -> bool:
@@ -290,16 +294,14 @@ def view_of(base: Any, offset: int, shape: Any, strides: Any, dtype: Any, writea
 
 
 def _raw_view(np: Any, base: Any, offset: int, shape: Any, strides: Any, dtype: Any) -> Any:
+    straight = base.transpose(_axes_by_stride(base))
+    if not straight.flags.c_contiguous:
+        raise ValueError("the memory below this view has gaps")
     if not dtype.hasobject:
-        axes = sorted(range(base.ndim), key=lambda axis: -abs(base.strides[axis]))
-        straight = base.transpose(axes)
-        if straight.flags.c_contiguous:
-            return np.ndarray(shape, dtype, buffer=straight, offset=offset, strides=strides)
+        return np.ndarray(shape, dtype, buffer=straight, offset=offset, strides=strides)
     from numpy.lib.stride_tricks import as_strided
 
     # Arrays of Python objects have no buffer. `as_strided` goes from the first element, so that one is found first.
-    if not _is_straight(base):
-        raise ValueError("the memory below this view has gaps")
     flat = base.reshape(-1) if base.flags.c_contiguous else base.T.reshape(-1)
     start, rest = divmod(offset, base.itemsize)
     if rest or dtype != base.dtype:
@@ -316,7 +318,7 @@ def _owner(np: Any, array: Any) -> Any:
         order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
         items = _with_names(np, list(array.reshape(-1, order=order)))
         return make_object_array, (array.shape, order), (items, bool(array.flags.writeable)), None, None, fill_objects
-    axes = tuple(sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis])))
+    axes = _axes_by_stride(array)
     straight = array.transpose(axes)
     if not straight.flags.c_contiguous:
         straight, axes = np.ascontiguousarray(array), tuple(range(array.ndim))
