@@ -38,7 +38,15 @@ export class PauseActions implements IPauseActions {
   }
 
   /** Pause kernels; asks where something would be lost. */
-  async pause(kernels: string[] | null): Promise<Operation | null> {
+  pause(kernels: string[] | null): Promise<Operation | null> {
+    return this._once(`pause ${kernels?.join() ?? 'all'}`, () =>
+      this._pauseKernels(kernels)
+    );
+  }
+
+  private async _pauseKernels(
+    kernels: string[] | null
+  ): Promise<Operation | null> {
     if (this._alwaysConfirm()) {
       const name =
         kernels?.length === 1
@@ -52,7 +60,11 @@ export class PauseActions implements IPauseActions {
   }
 
   /** Pause the whole workspace; asks unless everything is kept and there is nothing to know. */
-  async pauseWorkspace(): Promise<Operation | null> {
+  pauseWorkspace(): Promise<Operation | null> {
+    return this._once('pause workspace', () => this._pauseWorkspace());
+  }
+
+  private async _pauseWorkspace(): Promise<Operation | null> {
     // What was true when the page was opened may not be true any more.
     await this._manager.refresh();
     const stateful = this._manager.state?.workspace?.stateful ?? null;
@@ -203,12 +215,29 @@ export class PauseActions implements IPauseActions {
   }
 
   private _resume(request: ResumeRequest): Promise<Operation | null> {
-    return this._asking(accept =>
-      this._manager.resume({
-        ...request,
-        on_difference: accept ? 'accept' : 'refuse'
-      })
+    return this._once(`resume ${request.kernel ?? request.checkpoint}`, () =>
+      this._asking(accept =>
+        this._manager.resume({
+          ...request,
+          on_difference: accept ? 'accept' : 'refuse'
+        })
+      )
     );
+  }
+
+  /**
+   * A button pressed twice is pressed once: while the first press is asked about, a second one waits for its answer.
+   */
+  private _once(
+    name: string,
+    work: () => Promise<Operation | null>
+  ): Promise<Operation | null> {
+    let pressed = this._pressed.get(name);
+    if (!pressed) {
+      pressed = work().finally(() => this._pressed.delete(name));
+      this._pressed.set(name, pressed);
+    }
+    return pressed;
   }
 
   /**
@@ -274,6 +303,7 @@ export class PauseActions implements IPauseActions {
   private readonly _attacher: NotebookAttacher | null;
   private readonly _asked = new Set<string>();
   private readonly _began = new Set<string>();
+  private readonly _pressed = new Map<string, Promise<Operation | null>>();
 }
 
 /**

@@ -73,6 +73,18 @@ describe('PauseActions', () => {
     ]);
   });
 
+  it('takes a button that is pressed twice for one that is pressed once', async () => {
+    client.pauseAnswers = [refusal('would_lose', 422, { losses })];
+    const pressed = [actions.pause(['k1']), actions.pause(['k1'])];
+    await press('Pause anyway', 'cfg["lock"]');
+    const ids = (await Promise.all(pressed)).map(begun => begun?.id);
+    expect(ids).toEqual(['op1', 'op1']);
+    expect(client.calls.filter(([call]) => call === 'pause')).toHaveLength(2);
+    // It can be pressed again afterwards.
+    await actions.pause(['k1']);
+    expect(client.calls.filter(([call]) => call === 'pause')).toHaveLength(3);
+  });
+
   it('does nothing when the person cancels', async () => {
     client.pauseAnswers = [refusal('would_lose', 422, { losses })];
     const pausing = actions.pause(['k1']);
