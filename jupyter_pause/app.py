@@ -263,7 +263,7 @@ class PauseApp(ExtensionApp):
                 retention=RetentionPolicy(self.keep_checkpoints, self.keep_days * SECONDS_A_DAY, self.max_bytes),
             ),
             documents=DocumentSaver(self._emit_documents, self._count_frontends),
-            outputs=OutputWatch(server.kernel_manager, self._clock, lambda: self._pauser.announce()),
+            outputs=OutputWatch(server.kernel_manager, self._clock, lambda: self._pauser.kernels.announce()),
             emit=self._emit,
             log=self.log,
             runtime_dir=Path(jupyter_runtime_dir()),
@@ -348,7 +348,7 @@ class PauseApp(ExtensionApp):
         self._server.event_logger.emit(schema_id=EVENTS[name], data=data)
 
     def _emit_documents(self, data: dict[str, Any]) -> None:
-        self._emit("documents", self._pauser.with_revision(data))
+        self._emit("documents", self._pauser.kernels.with_revision(data))
 
     def _count_frontends(self) -> int:
         """Subscribers of the event stream; jupyter_events has no public way to count them."""
@@ -373,7 +373,7 @@ class PauseApp(ExtensionApp):
         finally:
             self._pauser.taken_over.set()
             self._gate.open()
-        self._spawn(self._pauser.clean_up())
+        self._spawn(self._pauser.checkpoints.clean_up())
         self._owner.start()
         self._workspace.start(self._pauser)
         self._spawn(self._tick_for_ever())
@@ -406,7 +406,7 @@ class PauseApp(ExtensionApp):
         """`shutdown_no_activity_timeout` counts kernels; paused ones keep nothing alive and survive the stop."""
         server = self._server
         timeout = server.shutdown_no_activity_timeout
-        if not timeout or self._pauser.working or not self._pauser.only_paused():
+        if not timeout or self._pauser.operations.working or not self._pauser.kernels.only_paused():
             return
         terminals = server.web_app.settings.get("terminal_manager")
         if terminals is not None and terminals.list():
@@ -418,7 +418,7 @@ class PauseApp(ExtensionApp):
 
     def current_activity(self) -> bool | None:
         """Truthy while an operation runs, so that the server does not stop itself in the middle."""
-        return True if self._pauser.working else None
+        return True if self._pauser.operations.working else None
 
     async def stop_extension(self) -> None:
         """The last safe moment before Jupyter ends the kernels. Called again when a second signal comes meanwhile."""

@@ -203,14 +203,14 @@ class OperationHandler(PauseHandler):
     @authorized
     async def get(self, operation_id: str) -> None:
         """How far it is."""
-        self.answer(self.pauser.operation(operation_id))
+        self.answer(self.pauser.operations.find(operation_id).snapshot())
 
     @web.authenticated
     @authorized
     async def post(self, operation_id: str) -> None:
         """Answer its question."""
         await self.require("write", "kernels")
-        self.answer(self.pauser.decide(operation_id, self.body(Decision).decision))
+        self.answer(self.pauser.operations.decide(operation_id, self.body(Decision).decision))
 
     @web.authenticated
     @authorized
@@ -241,7 +241,7 @@ class CheckpointsHandler(PauseHandler):
     async def get(self) -> None:
         """All of them, newest first; one that cannot be read is listed as damaged."""
         entries = await asyncio.to_thread(self.pauser.store.entries)
-        used = await self.pauser.used_checkpoints()
+        used = await self.pauser.checkpoints.used()
         rows = [checkpoint_row(entry, in_use=entry.id in used) for entry in entries]
         self.finish(json.dumps({"checkpoints": rows}))
 
@@ -254,7 +254,7 @@ class CheckpointHandler(PauseHandler):
     async def get(self, checkpoint_id: str) -> None:
         """Its manifest, and whether the signature is right."""
         entry = await asyncio.to_thread(self.pauser.store.entry, checkpoint_id)
-        used = await self.pauser.used_checkpoints()
+        used = await self.pauser.checkpoints.used()
         self.finish(json.dumps(checkpoint_row(entry, in_use=entry.id in used)))
 
     @web.authenticated
@@ -262,7 +262,7 @@ class CheckpointHandler(PauseHandler):
     async def delete(self, checkpoint_id: str) -> None:
         """Delete it for good."""
         await self.require("write", "kernels")
-        await self.pauser.delete_checkpoint(checkpoint_id, force=self.flag("force"))
+        await self.pauser.checkpoints.delete(checkpoint_id, force=self.flag("force"))
         self.set_status(204)
         self.finish()
 

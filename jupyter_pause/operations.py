@@ -36,6 +36,8 @@ class RunningOperation:
         self._changed = changed
         self._decision: asyncio.Future[DecisionWord] | None = None
         self.cancel_requested = asyncio.Event()
+        #: Set once it runs, or was refused: until then it is only looked at whether it may begin.
+        self.decided = asyncio.Event()
         #: The server is being stopped: steps that only make sure are left out.
         self.in_a_hurry = False
         self.task: asyncio.Task[None] | None = None

@@ -53,7 +53,7 @@ class PauseRun:
         self._options = options
         self._store = pauser.store
         self._km = pauser.kernel_manager.get_kernel(kernel_id)
-        self._provisioner = pauser.provisioner(kernel_id)
+        self._provisioner = pauser.kernels.provisioner(kernel_id)
         self._pid = self._provisioner.kernel_pid
         self._exact = SnapshotStep(pauser, operation, kernel_id, options.cause)
         self._shadow = ShadowStep(pauser, operation, kernel_id, options.cause)
@@ -79,7 +79,7 @@ class PauseRun:
                 await self.prepare()
             if self._options.save_documents:
                 await self._save_documents()
-            if self._options.when_busy == "interrupt" and self._pauser.is_busy(self._kernel_id):
+            if self._options.when_busy == "interrupt" and self._pauser.kernels.is_busy(self._kernel_id):
                 await self._km.interrupt_kernel()
             result = await self._capture()
             written = await self._read_back()
@@ -170,7 +170,11 @@ class PauseRun:
             if last is not None and now - moved > settings.stall_timeout:
                 await asyncio.to_thread(self._store.request_cancel, staging)
                 raise PauseError("capture_stalled", seconds=round(settings.stall_timeout))
-            if last is None and now - asked > settings.answer_timeout and not self._pauser.is_busy(self._kernel_id):
+            if (
+                last is None
+                and now - asked > settings.answer_timeout
+                and not self._pauser.kernels.is_busy(self._kernel_id)
+            ):
                 await asyncio.to_thread(self._store.request_cancel, staging)
                 raise PauseError("kernel_not_answering", seconds=round(settings.answer_timeout))
             await asyncio.sleep(POLL_INTERVAL)

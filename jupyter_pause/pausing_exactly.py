@@ -29,7 +29,7 @@ class ExactPauseRun:
         self._operation = operation
         self._options = options
         self._km = pauser.kernel_manager.get_kernel(kernel_id)
-        self._provisioner = pauser.provisioner(kernel_id)
+        self._provisioner = pauser.kernels.provisioner(kernel_id)
         self._exact = SnapshotStep(pauser, operation, kernel_id, options.cause)
 
     async def run(self) -> PauseReport:
@@ -67,9 +67,9 @@ class ExactPauseRun:
         )
 
     async def _wait_until_idle(self) -> None:
-        if self._options.when_busy == "interrupt" and self._pauser.is_busy(self.kernel_id):
+        if self._options.when_busy == "interrupt" and self._pauser.kernels.is_busy(self.kernel_id):
             await self._km.interrupt_kernel()
-        while self._pauser.is_busy(self.kernel_id):
+        while self._pauser.kernels.is_busy(self.kernel_id):
             self._operation.raise_if_cancelled()
             if await self._provisioner.poll() is not None:
                 raise PauseError("kernel_died")

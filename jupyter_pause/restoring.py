@@ -46,7 +46,7 @@ class RestoreRun:
         self._kernel_id = kernel_id
         self._snapshot_id = snapshot_id
         self._km = pauser.kernel_manager.get_kernel(kernel_id)
-        self._provisioner = pauser.provisioner(kernel_id)
+        self._provisioner = pauser.kernels.provisioner(kernel_id)
 
     async def run(self) -> ResumeReport:
         """Do it. Raises NotRestored with the reason, PauseError or Cancelled; the kernel is then still paused."""

@@ -33,7 +33,7 @@ class ResumeRun:
         self._operation = operation
         self._kernel_id = kernel_id
         self._checkpoint_id = checkpoint_id
-        self._provisioner = pauser.provisioner(kernel_id)
+        self._provisioner = pauser.kernels.provisioner(kernel_id)
 
     async def run(self) -> ResumeReport:
         """Do it. Raises PauseError or Cancelled with the kernel still paused."""
@@ -65,7 +65,9 @@ class ResumeRun:
     async def _verify(self) -> CheckpointManifest:
         """Signature, sizes and frames before anything is loaded; raw buffers too where the setting says so."""
         before = self._pauser.settings.verify == "before"
-        return await self._pauser.verified_manifest(self._checkpoint_id, buffers=before, kernel_id=self._kernel_id)
+        return await self._pauser.checkpoints.verified_manifest(
+            self._checkpoint_id, buffers=before, kernel_id=self._kernel_id
+        )
 
     async def _wait_for_load(self, result_file: Path) -> dict[str, Any]:
         clock, limit = self._pauser.clock, self._pauser.settings.resume_timeout

@@ -54,7 +54,7 @@ class ShadowStep:
         if self._skipped is not None or self._process is not None:
             return
         settings = self._pauser.settings
-        provisioner = self._pauser.provisioner(self._kernel_id)
+        provisioner = self._pauser.kernels.provisioner(self._kernel_id)
         self._process = ShadowProcess(
             provisioner.interpreter_argv,
             provisioner.kernel_pid or 0,

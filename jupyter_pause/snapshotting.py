@@ -35,7 +35,7 @@ class SnapshotStep:
         self._operation = operation
         self._kernel_id = kernel_id
         self._km = pauser.kernel_manager.get_kernel(kernel_id)
-        self._provisioner = pauser.provisioner(kernel_id)
+        self._provisioner = pauser.kernels.provisioner(kernel_id)
         self._alone = self._provisioner.by_snapshot_only  # nothing else can keep this kernel, and nobody can be asked
         self._wanted = self._alone or cause not in _NO_TIME
         self._frozen: Frozen | None = None

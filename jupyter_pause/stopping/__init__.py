@@ -80,16 +80,16 @@ class Stopper:
 
     async def _wanted(self, cause: StopCause) -> bool:
         """A person's own act: as configured. Behind a browser nobody can be asked any more: then the state is kept."""
-        if self._settings.on_exit != "ask" or not self._pauser.count_running():
+        if self._settings.on_exit != "ask" or not self._pauser.kernels.count_running():
             return self._settings.on_exit != "discard"
         if cause != "terminal":
             return True
-        question = f"Save the state of {self._pauser.count_running()} running kernel(s) for the next start"
+        question = f"Save the state of {self._pauser.kernels.count_running()} running kernel(s) for the next start"
         answer = await asyncio.to_thread(self._ask, question, lambda: self._signals.ordered_at is not None)
         return answer is not False
 
     async def _rescue(self, cause: StopCause, hurry: Callable[[], bool]) -> None:
-        if not self._pauser.count_running():
+        if not self._pauser.kernels.count_running():
             await asyncio.to_thread(self._record.forget)
             return
         from jupyter_pause.stopping.rescue import Rescue
@@ -105,7 +105,7 @@ class Stopper:
         if limit <= 0:
             self._say_what_ends("grace_period > 0" if cause == "ordered" else "on_exit_timeout > 0")
             return
-        running = self._pauser.count_running()
+        running = self._pauser.kernels.count_running()
         self._log.info("jupyter-pause: the server stops; saving %d running kernel(s) within %d s", running, limit)
         await Rescue(
             self._pauser,
@@ -117,7 +117,7 @@ class Stopper:
         ).run()
 
     def _say_what_ends(self, setting: str) -> None:
-        if running := self._pauser.count_running():
+        if running := self._pauser.kernels.count_running():
             self._log.info(
                 "jupyter-pause: %d running kernel(s) end with it; PauseApp.%s keeps their state.", running, setting
             )

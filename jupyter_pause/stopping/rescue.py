@@ -80,7 +80,7 @@ class Rescue:
         """Save what can be saved until the deadline. Never raises because of one kernel."""
         await self._name_everything()
         kernels = self._pauser.stoppable()
-        self._operations = self._pauser.pauses_under_way()
+        self._operations = self._pauser.operations.pauses_of_kernels()
         documents = asyncio.ensure_future(self._save_documents(kernels))
         try:
             candidates = await self._look_at(kernels)
@@ -132,11 +132,11 @@ class Rescue:
             value = max(value, 1 if reply is None or variables else 0)
         seconds = estimate(size, rate, None).pause_seconds
         assert seconds is not None
-        busy = bool((reply or {}).get("busy", self._pauser.is_busy(kernel_id)))
+        busy = bool((reply or {}).get("busy", self._pauser.kernels.is_busy(kernel_id)))
         return Candidate(kernel_id, value, seconds, busy)
 
     async def _memory_of(self, kernel_id: str) -> int:
-        pid = self._pauser.provisioner(kernel_id).kernel_pid
+        pid = self._pauser.kernels.provisioner(kernel_id).kernel_pid
 
         def read() -> int:
             try:

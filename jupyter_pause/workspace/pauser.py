@@ -222,7 +222,7 @@ class WorkspacePauser:
         """Look again at what stands in the way."""
         self._checks = [*await self.owner.checks(), *await self._environment_checks()]
         self._checked = self.pauser.clock.now()
-        self.pauser.announce()
+        self.pauser.kernels.announce()
         return self._checks
 
     def _interpreters(self) -> dict[str, list[str]]:
@@ -251,7 +251,7 @@ class WorkspacePauser:
             return
         others = [check for check in self._checks if check.code != environments.REASON]
         self._checks = [*others, *await self._environment_checks()]
-        self.pauser.announce()
+        self.pauser.kernels.announce()
 
     def _check_again_when_blocked(self) -> None:
         """Rights are granted without a sign: whoever looks at a blocked button makes us look again, not too often."""
@@ -282,7 +282,7 @@ class WorkspacePauser:
             await self._precheck(request, operation.model.kernels, stateful)
             run = WorkspacePauseRun(self, operation, options)
         except BaseException:
-            self.pauser.abandon(operation)
+            self.pauser.operations.abandon(operation)
             raise
         self._begin(operation, run, stateful)
         return operation.snapshot()
@@ -302,7 +302,7 @@ class WorkspacePauser:
     async def _precheck(self, request: PauseRequest, kernels: list[str], stateful: bool) -> None:
         """With a snapshot nothing in memory is lost; without one the kernels are asked as on one machine."""
         if stateful:
-            if request.when_busy == "refuse" and any(self.pauser.is_busy(kernel_id) for kernel_id in kernels):
+            if request.when_busy == "refuse" and any(self.pauser.kernels.is_busy(kernel_id) for kernel_id in kernels):
                 raise PauseError("kernel_busy")
             return
         losses: list[Loss] = []
@@ -323,9 +323,9 @@ class WorkspacePauser:
 
     def _begin(self, operation: RunningOperation, run: WorkspacePauseRun, stateful: bool) -> None:
         self._operation, self._reason, self._thawed, self._times = operation, None, None, {}
-        self.pauser.set_all(operation.model.kernels, "pausing", phase="checking", operation=operation.id)
-        self.pauser.announce()
-        self.pauser.launch(operation, self._pause(run, stateful))
+        self.pauser.kernels.show_all(operation.model.kernels, "pausing", phase="checking", operation=operation.id)
+        self.pauser.kernels.announce()
+        self.pauser.operations.launch(operation, self._pause(run, stateful))
 
     async def _pause(self, run: WorkspacePauseRun, stateful: bool) -> None:
         self._thawed = await run.run(stateful=stateful)
@@ -343,13 +343,13 @@ class WorkspacePauser:
         self._going = self.stopping.is_set() and error is None and operation.model.kind == "pause"
         if not self._going:
             for kernel_id in operation.model.kernels:
-                self.pauser.back_to_work(kernel_id, code)
-        self.pauser.announce()
+                self.pauser.kernels.back_to_work(kernel_id, code)
+        self.pauser.kernels.announce()
 
     def keep_from_culler(self, kernels: list[str]) -> None:
         """Jupyter's own culler may be the first to run after a thaw: it would count the pause as idle time (S10)."""
         for kernel_id in kernels:
-            if kernel_id in self.pauser.kernel_manager and not self.pauser.is_paused(kernel_id):
+            if kernel_id in self.pauser.kernel_manager and not self.pauser.kernels.is_paused(kernel_id):
                 marks = ManagerMarks(self.pauser.kernel_manager.get_kernel(kernel_id))
                 self._not_culled.setdefault(kernel_id, marks).never_cull()
 
@@ -360,7 +360,7 @@ class WorkspacePauser:
             marks = self._not_culled.pop(kernel_id, None)
             if marks is not None:
                 marks.cull_as_ever()
-            if kernel_id in self.pauser.kernel_manager and not self.pauser.is_paused(kernel_id):
+            if kernel_id in self.pauser.kernel_manager and not self.pauser.kernels.is_paused(kernel_id):
                 kernel = self.pauser.kernel_manager.get_kernel(kernel_id)
                 await control_request(kernel, {"op": "unhold"}, self.settings.kernel_timeout)
 
@@ -379,7 +379,7 @@ class WorkspacePauser:
             view.snapshot,
         )
         if not same:
-            self.pauser.announce()
+            self.pauser.kernels.announce()
         if before is not None and before.state != "running" and view.state == "running":
             self._check_soon()
         if view.state == "pausing" and view.phase == "snapshotting" and not self._joining and self._operation is None:
@@ -395,7 +395,7 @@ class WorkspacePauser:
                 try:
                     operation = self.pauser.begin_workspace("pause", "stop")
                 except PauseError:
-                    self.pauser.cancel_all()
+                    self.pauser.operations.cancel_all()
                     await asyncio.sleep(JOIN_PAUSE)
                     continue
                 options = PauseOptions("accept", "wait", "stop", save_documents=False)
@@ -414,9 +414,9 @@ class WorkspacePauser:
         self.whereabouts = self.identity.look()
         self._gaps.restart()
         self._operation = operation
-        self.pauser.set_all(operation.model.kernels, "resuming", phase="proving", operation=operation.id)
-        self.pauser.announce()
-        self.pauser.launch(operation, self._prove(operation, thawed))
+        self.pauser.kernels.show_all(operation.model.kernels, "resuming", phase="proving", operation=operation.id)
+        self.pauser.kernels.announce()
+        self.pauser.operations.launch(operation, self._prove(operation, thawed))
 
     async def _prove(self, operation: RunningOperation, thawed: Thawed) -> None:
         operation.enter("proving")
@@ -448,8 +448,8 @@ class WorkspacePauser:
 
     async def _show_in_kernels(self, report: WorkspaceResumeReport) -> None:
         for proof in report.kernels:
-            if self.pauser.is_paused(proof.kernel):
-                self.pauser.set_all([proof.kernel], "paused")
+            if self.pauser.kernels.is_paused(proof.kernel):
+                self.pauser.kernels.show_all([proof.kernel], "paused")
                 continue
             good = proof.mark is not False and not proof.mismatched
             outcome: Outcome = "fresh" if proof.mark is False else "restored" if good else "partial"
@@ -548,7 +548,7 @@ class WorkspacePauser:
             seconds=report.paused_seconds,
         )
         await self._close(intent, "fresh", report)
-        self.pauser.announce()
+        self.pauser.kernels.announce()
         if self.settings.apply_checkpoints == "always":
             self.pauser.background(self._apply_checkpoints(intent, report))
 
@@ -566,16 +566,16 @@ class WorkspacePauser:
         """Setting `apply_checkpoints: always`. What cannot be resumed as it is stays paused and says why."""
         await self.pauser.taken_over.wait()
         for proof in report.kernels:
-            if proof.checkpoint is None or not self.pauser.is_paused(proof.kernel):
+            if proof.checkpoint is None or not self.pauser.kernels.is_paused(proof.kernel):
                 continue
             try:
                 operation = await self.pauser.resume(ResumeRequest(kernel=proof.kernel))
-                if (await self.pauser.ended(operation.id)).state == "done":
+                if (await self.pauser.operations.ended(operation.id)).state == "done":
                     report.via = "checkpoint"
             except PauseError as error:
                 self.pauser.note(proof.kernel, error.code)
         await self._close(intent, "fresh", report)
-        self.pauser.announce()
+        self.pauser.kernels.announce()
 
     async def _started_in_the_middle(self, intent: Intent) -> None:
         """A server died in the middle of a pause and this one took its place in the same pod."""
@@ -609,9 +609,9 @@ class WorkspacePauser:
 
     async def tick(self) -> None:
         """Called every two seconds: a freeze that nobody asked us for, and the first use after a resume."""
-        if self._ready_since is not None and self.pauser.any_used():
+        if self._ready_since is not None and self.pauser.kernels.any_used():
             self._ready_since = None
-            self.pauser.announce()
+            self.pauser.kernels.announce()
         await self._note_new_environments()
         gap = self._gaps.look(TICK)
         if self._operation is None and not self.stopping.is_set():

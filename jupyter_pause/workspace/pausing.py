@@ -115,7 +115,7 @@ class WorkspacePauseRun:
         paths = await self._pauser.paths()
         found = []
         for kernel_id in self._operation.model.kernels:
-            paused = self._pauser.is_paused(kernel_id)
+            paused = self._pauser.kernels.is_paused(kernel_id)
             found.append(_Kernel(kernel_id, paths.get(kernel_id), paused))
         await asyncio.gather(*(self._look_at(kernel) for kernel in found if not kernel.paused))
         for kernel in found:
@@ -157,7 +157,7 @@ class WorkspacePauseRun:
 
     async def _interrupt_busy(self) -> None:
         for kernel_id in self._operation.model.kernels:
-            if not self._pauser.is_paused(kernel_id) and self._pauser.is_busy(kernel_id):
+            if not self._pauser.kernels.is_paused(kernel_id) and self._pauser.kernels.is_busy(kernel_id):
                 await self._pauser.kernel_manager.get_kernel(kernel_id).interrupt_kernel()
 
     async def _keep(self, kernel: _Kernel, seconds: float) -> None:
@@ -225,7 +225,7 @@ class WorkspacePauseRun:
             kernel.promise.samples = [Sample.model_validate(item) for item in reply.get("samples") or []]
 
     async def _count_connections(self, kernels: list[_Kernel]) -> int | None:
-        pids = [self._pauser.pid_of(kernel.kernel_id) for kernel in kernels if not kernel.paused]
+        pids = [self._pauser.kernels.pid_of(kernel.kernel_id) for kernel in kernels if not kernel.paused]
 
         def count() -> int:
             facts = [read_process(pid) for pid in pids if pid is not None]

@@ -88,7 +88,7 @@ class WorkspaceStarter:
         for one in found.reasons:
             pauser.log.info("jupyter-pause: %s", one.message or one.code)
         pauser.settings.environment = found.reasons[0] if found.reasons else None
-        pauser.announce()
+        pauser.kernels.announce()
 
     async def _open(self, pauser: Pauser, found: Found) -> None:
         owner = await asyncio.to_thread(self._owner_of, pauser, found)
@@ -96,7 +96,7 @@ class WorkspaceStarter:
             return
         pauser.workspace = self._workspace(pauser, owner)
         await pauser.workspace.start()
-        pauser.announce()
+        pauser.kernels.announce()
 
     def _owner_of(self, pauser: Pauser, found: Found) -> WorkspaceOwner | None:
         from jupyter_pause.owners.base import OwnerContext

@@ -60,7 +60,7 @@ async def test_s10_a_resume_starts_the_idle_clock_anew(driver: Driver, jp_fetch:
     pauser = driver.serverapp.web_app.settings["jupyter_pause_pauser"]
     before = datetime.now(UTC)
     operation = await pauser.resume(ResumeRequest(kernel=kernel))
-    ended = await pauser.ended(operation.id)
+    ended = await pauser.operations.ended(operation.id)
     assert (ended.state, ended.outcome) == ("done", "restored"), ended
     assert driver.serverapp.web_app.settings["jupyter_pause_last_activity"] >= before
     assert await last_activity(jp_fetch) >= before

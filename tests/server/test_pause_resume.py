@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from pathlib import Path
 
 import psutil
+from tornado.httpclient import HTTPClientError
 
 from .conftest import Driver
 
@@ -79,6 +81,28 @@ async def test_S04_what_would_be_lost_is_refused_then_named_after_the_resume(dri
     message = driver.send(kernel, "next(g)")
     reply = await driver.reply(kernel, message)
     assert reply["status"] == "error" and "generator" in reply["evalue"]
+
+
+async def test_two_who_ask_at_once_are_both_told_what_would_be_lost(driver: Driver) -> None:
+    """The second was told of an operation that was refused a moment later: it looked for it, and it was not there."""
+    kernel = await driver.notebook()
+    await driver.run(kernel, "g = (i for i in range(3))")
+    both = await asyncio.gather(*(driver.error(driver.post("pause", kernels=[kernel])) for _ in range(2)))
+    assert [(status, error["code"]) for status, error in both] == [(422, "would_lose")] * 2
+    assert [[loss["name"] for loss in error["losses"]] for _, error in both] == [["g"]] * 2
+
+
+async def test_two_who_ask_at_once_get_one_operation(driver: Driver) -> None:
+    kernel = await driver.notebook()
+    await driver.run(kernel, "a = 1")
+    asked = (driver.post("pause", kernels=[kernel]) for _ in range(2))
+    both = await asyncio.gather(*asked, return_exceptions=True)
+    [begun] = [answer["operation"] for answer in both if not isinstance(answer, BaseException)]
+    [refused] = [answer for answer in both if isinstance(answer, HTTPClientError)]
+    assert refused.response is not None
+    error = json.loads(refused.response.body)
+    assert (refused.code, error["code"], error["operation"]) == (409, "operation_in_progress", begun["id"])
+    assert (await driver.ended(begun))["state"] == "done"
 
 
 async def test_S04_without_its_checkpoint_a_kernel_is_never_called_restored(driver: Driver) -> None:
