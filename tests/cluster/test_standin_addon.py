@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from .rest import ApiError, Object
-from .standin.addon import GATE, IPC, LAST, STARTED, STATE
+from .standin.addon import GATE, IPC, LAST, RESTORE, STARTED, STATE
 from .standin.api import condition, is_true
 from .standin.cluster import StandIn
 from .test_standin_kubeflow import PROGRAM, ask
@@ -209,6 +209,61 @@ def test_weak_spot_2_a_changed_image_is_a_silent_cold_start(standin: StandIn) ->
     assert again["token"] != first["token"]
     assert again["hostname"] == first["hostname"], "same pod name"
     assert condition(standin.pod("w") or {}, "PodRestored") is None
+
+
+def test_another_machine_is_a_silent_cold_start(standin: StandIn) -> None:
+    """Section 4: "A snapshot fits a pod only if a hash over the essential pod spec matches", "the same model"; and what
+    is in memory is lost then: reconcile.go, reconcileActive, deletes a Workspace's snapshots once its pod is Ready."""
+    before = running(standin)
+    standin.pause("w")
+    standin.wait_for_state("w", "Paused")
+    size = {"spec": {"podTemplate": {"options": {"podConfig": "other"}}}}
+    standin.api_server.patch("kubeflow.org/v1beta1/Workspace", "w", size, standin.namespace)
+    standin.pause("w", False)
+    standin.wait_for_state("w", "Running")
+    pod = standin.pod("w")
+    assert pod is not None and pod["metadata"]["annotations"][RESTORE]
+    assert condition(pod, "PodRestored") is None and ask(standin, "w")["token"] != before["token"]
+    standin.wait_for(lambda: not snapshots(standin), "the snapshot is deleted")
+    standin.wait_for(lambda: LAST not in annotations(standin), "the annotations are gone")
+
+
+def test_without_the_annotation_a_pod_is_not_told_what_to_restore(standin: StandIn) -> None:
+    """webhook.go, mutatePod: `last-checkpoint-name` of the Workspace, read when the pod is made; reconcile.go,
+    reconcileActive: nothing is deleted where neither that nor `checkpoint-state` is set."""
+    before = running(standin)
+    standin.pause("w")
+    standin.wait_for_state("w", "Paused")
+    gone = {"metadata": {"annotations": {LAST: None, STATE: None}}, "spec": {"paused": False}}
+    standin.api_server.patch("kubeflow.org/v1beta1/Workspace", "w", gone, standin.namespace)
+    standin.wait_for_state("w", "Running")
+    pod = standin.pod("w")
+    assert pod is not None and RESTORE not in pod["metadata"].get("annotations", {})
+    assert ask(standin, "w")["token"] != before["token"]
+    assert len(snapshots(standin)) == 1 and STATE not in annotations(standin)
+
+
+def test_a_pause_of_what_waits_goes_straight_through(standin: StandIn) -> None:
+    """webhook.go, mutateWorkspace: without a running pod `spec.paused: true` is let through, with all annotations."""
+    running(standin)
+    standin.pause("w")
+    standin.wait_for_state("w", "Paused")
+    standin.faults.first_size_taken = True
+    standin.pause("w", False)
+    standin.wait_for_state("w", "Error")
+    assert standin.pause("w")["spec"]["paused"] is True
+    assert annotations(standin)[STATE] == "Restoring" and annotations(standin)[LAST]
+    standin.wait_for_state("w", "Paused")
+
+
+def test_a_pause_of_what_is_ready_goes_straight_through(standin: StandIn) -> None:
+    """webhook.go, mutateWorkspace: `checkpoint-state: Ready` lets a pause through, also while a pod runs."""
+    running(standin)
+    ready = {"metadata": {"annotations": {STATE: "Ready"}}, "spec": {"paused": True}}
+    written = standin.api_server.patch("kubeflow.org/v1beta1/Workspace", "w", ready, standin.namespace)
+    assert written["spec"]["paused"] is True
+    standin.wait_for_state("w", "Paused")
+    assert not snapshots(standin)
 
 
 def test_weak_spot_3_nothing_running_is_paused_without_a_snapshot(standin: StandIn) -> None:

@@ -45,6 +45,89 @@ def test_one_workspace_is_what_an_update_sends_back(standin: StandIn, workspace:
     data = call(standin, "GET", workspace).json()["data"]
     assert set(data) == {"revision", "paused", "podTemplate"}
     assert data["paused"] is False
+    assert data["podTemplate"] == {
+        "podMetadata": {"labels": {}, "annotations": {}},
+        "volumes": {"home": "home-w"},
+        "options": {"imageConfig": "image", "podConfig": "size"},
+    }
+
+
+def test_the_revision_is_of_the_spec_only(standin: StandIn, workspace: str) -> None:
+    """models/common/funcs.go, CalculateRevision: uid, name and generation; annotations and status do not change it."""
+    before = call(standin, "GET", workspace).json()["data"]["revision"]
+    kind = "kubeflow.org/v1beta1/Workspace"
+    standin.api_server.patch(kind, "w", {"metadata": {"annotations": {"more": "1"}}}, standin.namespace)
+    assert call(standin, "GET", workspace).json()["data"]["revision"] == before
+    standin.pause("w")
+    assert call(standin, "GET", workspace).json()["data"]["revision"] != before
+
+
+def test_an_update_changes_the_size_of_a_paused_workspace(standin: StandIn, workspace: str) -> None:
+    """repo.go, UpdateWorkspace; workspace_controller.go: the StatefulSet follows the Workspace, paused or not."""
+    standin.pause("w")
+    standin.wait_for_state("w", "Paused")
+    data = call(standin, "GET", workspace).json()["data"]
+    data["podTemplate"]["options"]["podConfig"] = "other"
+    answer = call(standin, "PUT", workspace, json={"data": data})
+    assert answer.status_code == 200, answer.text
+    changed = answer.json()["data"]
+    assert changed["podTemplate"] == data["podTemplate"] and changed["revision"] != data["revision"]
+    again = call(standin, "PUT", workspace, json={"data": data})
+    assert again.status_code == 409
+    assert again.json()["error"]["message"] == "current workspace revision does not match request"
+    resumed = call(standin, "POST", f"{workspace}/actions/pause", json={"data": {"paused": False}})
+    assert resumed.status_code == 200
+    standin.wait_for_state("w", "Running")
+    pod = standin.pod("w")
+    assert pod is not None and pod["spec"]["nodeSelector"] == {"cloud.google.com/machine-family": "n2"}
+
+
+def test_what_an_update_is_refused_for(standin: StandIn, workspace: str) -> None:
+    """types_write.go, Validate: 422 without a revision or a size; the controller's webhook: 422 for a size that the
+    kind lacks; funcs_write.go: 422 for a volume that may not be mounted; workspaces_handler.go: 403, 404."""
+    data = call(standin, "GET", workspace).json()["data"]
+
+    def put(changes: dict[str, Any], path: str = workspace, size: str = "other") -> tuple[int, str]:
+        options = {**data["podTemplate"]["options"], "podConfig": size}
+        body = {**data, "podTemplate": {**data["podTemplate"], "options": options}, **changes}
+        error = call(standin, "PUT", path, json={"data": body}).json()["error"]
+        causes = error.get("cause", {}).get("validation_errors", [{}])
+        return int(error["code"]), str(causes[0].get("message", error["message"]))
+
+    assert put({"revision": ""}) == (422, "revision is required")
+    assert put({}, size="")[0] == 422
+    assert put({"more": 1})[0] == 400
+    code, text = put({}, size="nowhere")
+    assert code == 422 and 'podConfig with id "nowhere" not found' in text
+    assert put({}, path=workspace.replace("/w", "/nobody"))[0] == 404
+    standin.faults.volume_not_mountable = True
+    code, text = put({})
+    assert code == 422 and "not mountable" in text
+    standin.faults.updates_forbidden = True
+    assert put({})[0] == 403
+    assert standin.workspace("w")["spec"]["podTemplate"]["options"]["podConfig"] == "size"
+
+
+def test_the_choices_of_a_kind(standin: StandIn, workspace: str) -> None:
+    """workspacekind_podtemplate_options_handler.go and models/workspacekinds/podtemplate/options/types.go; an item of
+    the list names kind and choice: models/workspaces/types.go, WorkspaceListItem."""
+    (item,) = call(standin, "GET", f"workspaces/{standin.namespace}").json()["data"]
+    assert item["podTemplate"]["options"]["podConfig"]["current"]["displayName"] == "The first size"
+    kind = f"workspacekinds/{item['workspaceKind']['name']}"
+    context = {"namespace": {"name": standin.namespace}, "imageConfig": {"id": "image"}}
+    path = f"{kind}/podtemplate/options/listvalues"
+    listed = call(standin, "POST", path, json={"data": {"context": context}}).json()["data"]
+    sizes = listed["podConfig"]["values"]
+    assert [(size["id"], size["hidden"]) for size in sizes] == [("size", False), ("other", False), ("old", True)]
+    assert sizes[1]["labels"] == [{"key": "cpu", "value": "4"}] and sizes[1]["restrictions"] == {"deny": False}
+    whole = call(standin, "GET", kind).json()["data"]
+    assert whole["podTemplate"]["options"]["podConfig"] == listed["podConfig"]
+    assert call(standin, "POST", path, json={}).status_code == 422
+    wrong = {"data": {"context": {"imageConfig": {"id": "nowhere"}}}}
+    assert call(standin, "POST", path, json=wrong).status_code == 422
+    assert call(standin, "GET", "workspacekinds/nowhere").status_code == 404
+    standin.faults.kinds_forbidden = True
+    assert call(standin, "GET", kind).status_code == call(standin, "POST", path, json={}).status_code == 403
 
 
 def test_pause_and_resume(standin: StandIn, workspace: str) -> None:

@@ -4,32 +4,25 @@
 (workspaces/backend/api, branch notebooks-v2).
 
 `GET .../workspaces/{namespace}/{name}` answers what an update would send back: no state in it. That is in the list.
+Updates and the kinds' choices are in `backend_update.py`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from typing import Any
 
 from tests.cluster.rest import ApiError, Object
 
+from . import backend_update as update
 from .api import WORKSPACE, Api, Cache
+from .backend_answers import conflict, decoded, error, invalid
 from .faults import Faults
 from .http_server import Answer, Head
 from .kubeflow import connect_path, image_config
 
 BASE = "/workspaces/api/v1"
-BODY_LIMIT = 1024 * 1024
 NAME = re.compile(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-
-MESSAGES = {
-    401: "authentication is required to access this resource",
-    403: "you are not authorized to access this resource",
-    404: "the requested resource could not be found",
-    500: "the server encountered a problem and could not process your request",
-}
 
 
 class Backend:
@@ -43,64 +36,91 @@ class Backend:
     async def handle(self, head: Head, body: bytes) -> Answer:
         """One request below BASE."""
         if self._faults.login_ended:
-            return _error(401)
+            return error(401)
         if self._faults.not_authorized:
-            return _error(403)
+            return error(403)
         try:
             return await self._route(head, body)
-        except ApiError as error:
-            return _error(404 if error.status == 404 else 500)
+        except ApiError as refused:
+            return error(404 if refused.status == 404 else 500)
 
     async def _route(self, head: Head, body: bytes) -> Answer:
         parts = head.path.removeprefix(BASE).strip("/").split("/")
+        if parts[0] == "workspacekinds":
+            return self._of_kind(parts[1:], head, body)
         if parts[0] != "workspaces" or len(parts) not in (2, 3, 5):
-            return _error(404)
+            return error(404)
         if len(parts) == 5 and parts[3:] != ["actions", "pause"]:
-            return _error(404)
+            return error(404)
         wrong = [name for name in parts[1:3] if not NAME.match(name)]
         if wrong:
-            return _invalid("path parameters were invalid", "name", "FieldValueInvalid", "must be a DNS-1123 label")
-        allowed = "POST" if len(parts) == 5 else "GET"
-        if head.method != allowed:
-            return _error(405, f"the {head.method} method is not supported for this resource")
+            return invalid("path parameters were invalid", "name", "FieldValueInvalid", "must be a DNS-1123 label")
+        allowed = {2: ["GET"], 3: ["GET", "PUT"], 5: ["POST"]}[len(parts)]
+        if head.method not in allowed:
+            return error(405, f"the {head.method} method is not supported for this resource")
         if len(parts) == 2:
             return await self._list(parts[1])
+        if head.method == "PUT":
+            return await self._update(parts[1], parts[2], head, body)
         if len(parts) == 3:
-            return await self._get(parts[1], parts[2])
+            return Answer(200, {"data": update.model(await self._api.get(WORKSPACE, parts[2], parts[1]))})
         return await self._pause(parts[1], parts[2], head, body)
+
+    def _of_kind(self, parts: list[str], head: Head, body: bytes) -> Answer:
+        """workspacekind_podtemplate_options_handler.go and workspacekinds_handler.go."""
+        listing = parts[1:] == ["podtemplate", "options", "listvalues"]
+        if not parts or not (listing or len(parts) == 1):
+            return error(404)
+        if head.method != ("POST" if listing else "GET"):
+            return error(405, f"the {head.method} method is not supported for this resource")
+        if self._faults.kinds_forbidden:
+            return error(403)
+        kind = self._kinds.get(("", parts[0]))
+        if not listing:
+            return error(404) if kind is None else Answer(200, {"data": update.kind_item(kind)})
+        document = decoded(head, body)
+        return document if isinstance(document, Answer) else update.list_values(kind, document)
 
     async def _list(self, namespace: str) -> Answer:
         found = await self._api.list(WORKSPACE, namespace)
         return Answer(200, {"data": [self._item(workspace) for workspace in found]})
 
-    async def _get(self, namespace: str, name: str) -> Answer:
+    async def _update(self, namespace: str, name: str, head: Head, body: bytes) -> Answer:
+        """workspaces_handler.go, UpdateWorkspaceHandler, and UpdateWorkspace of repositories/workspaces/repo.go."""
+        if self._faults.updates_forbidden:
+            return error(403)
+        document = decoded(head, body)
+        if isinstance(document, Answer):
+            return document
+        wrong = update.validate(document)
+        if wrong is not None:
+            return wrong
         workspace = await self._api.get(WORKSPACE, name, namespace)
-        metadata, spec = workspace["metadata"], workspace["spec"]
-        revision = hashlib.sha256(f"{metadata['uid']}{metadata['generation']}".encode()).hexdigest()
-        template = {"podMetadata": {"labels": {}, "annotations": {}}, **spec["podTemplate"]}
-        data = {"revision": revision, "paused": spec.get("paused", False), "podTemplate": template}
-        return Answer(200, {"data": data})
+        kind = self._kinds.get(("", workspace["spec"]["kind"]))
+        changed = update.applied(document["data"], workspace, kind, mountable=not self._faults.volume_not_mountable)
+        if isinstance(changed, Answer):
+            return changed
+        return Answer(200, {"data": update.model(await self._api.replace(WORKSPACE, changed))})
 
     async def _pause(self, namespace: str, name: str, head: Head, body: bytes) -> Answer:
-        if head.headers.get("content-type", "").split(";")[0].strip() != "application/json":
-            return _error(415, "Only application/json is supported")
-        if len(body) > BODY_LIMIT:
-            return _error(413, "http: request body too large")
+        document = decoded(head, body)
+        if isinstance(document, Answer):
+            return document
         try:
-            wanted = _wanted(json.loads(body))
-        except (ValueError, TypeError) as error:
-            return _error(400, f"error decoding request body: {error}")
+            wanted = _wanted(document)
+        except (ValueError, TypeError) as problem:
+            return error(400, f"error decoding request body: {problem}")
         if wanted is None:
-            return _invalid("request body was invalid", "data", "FieldValueRequired", "data is required")
+            return invalid("request body was invalid", "data", "FieldValueRequired", "data is required")
         patch: list[Object] = [{"op": "test", "path": "/spec/paused", "value": not wanted}]
         if not wanted:
             patch.append({"op": "test", "path": "/status/state", "value": "Paused"})
         patch.append({"op": "replace", "path": "/spec/paused", "value": wanted})
         try:
             changed = await self._api.patch(WORKSPACE, (namespace, name), patch)
-        except ApiError as error:
-            if error.status == 422:
-                return _conflict("workspace is not in a valid state for the requested operation")
+        except ApiError as refused:
+            if refused.status == 422:
+                return conflict("workspace is not in a valid state for the requested operation", "KUBERNETES")
             raise
         return Answer(200, {"data": {"paused": changed["spec"].get("paused", False)}})
 
@@ -117,6 +137,7 @@ class Backend:
             "lastRunningTime": status.get("lastRunningTime", 0),
             "state": status.get("state", "Unknown"),
             "stateMessage": status.get("stateMessage", ""),
+            "podTemplate": {"options": update.chosen(workspace, kind)},
             "activity": {
                 "lastActivity": activity.get("lastActivity", 0),
                 "lastUpdate": activity.get("lastUpdate", 0),
@@ -159,20 +180,3 @@ def _wanted(document: Any) -> bool | None:
     if not isinstance(paused, bool):
         raise TypeError("json: cannot unmarshal `paused` into a bool")
     return paused
-
-
-def _error(status: int, message: str | None = None, cause: Object | None = None) -> Answer:
-    error: Object = {"code": str(status), "message": message or MESSAGES[status]}
-    if cause is not None:
-        error["cause"] = cause
-    return Answer(status, {"error": error})
-
-
-def _conflict(message: str) -> Answer:
-    cause = {"conflict_cause": [{"origin": "KUBERNETES", "message": message}]}
-    return _error(409, "kubernetes conflict error (see .cause.conflict_cause[] for details)", cause)
-
-
-def _invalid(message: str, field: str, kind: str, detail: str) -> Answer:
-    found = {"origin": "INTERNAL", "type": kind, "field": field, "message": detail}
-    return _error(422, message, {"validation_errors": [found]})

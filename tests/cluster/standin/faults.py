@@ -33,6 +33,8 @@ class Faults:
     restore_hangs: bool = False
     #: The pod is unschedulable; a node is on its way (TriggeredScaleUp) unless one of the next two is on [S14].
     no_capacity: bool = False
+    #: Only pods that select no machine family are unschedulable: the size that a workspace begins with is taken [S14].
+    first_size_taken: bool = False
     #: ... and the autoscaler says FailedScaleUp.
     no_scale_up: bool = False
     #: ... and the autoscaler says nothing.
@@ -55,6 +57,12 @@ class Faults:
     api_unreachable: bool = False
     #: The backend answers 401 to everybody, as after a login has ended.
     login_ended: bool = False
+    #: The backend refuses updates: the home volume is not labelled as one that may be mounted.
+    volume_not_mountable: bool = False
+    #: The backend answers 403 to whoever would update a Workspace.
+    updates_forbidden: bool = False
+    #: The backend answers 403 to whoever would see a kind and its choices.
+    kinds_forbidden: bool = False
     #: The backend answers 403 to everybody.
     not_authorized: bool = False
 

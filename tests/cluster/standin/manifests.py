@@ -11,6 +11,8 @@ from tests.cluster.rest import Object
 PORT_ID = "jupyterlab"
 PORT = 8888
 HOME = "/home/jovyan"
+#: GKE's label of nodes, which a pod selects machines by.
+MACHINE_FAMILY = "cloud.google.com/machine-family"
 
 RUNTIME_CLASS = {
     "apiVersion": "node.k8s.io/v1",
@@ -60,7 +62,7 @@ def workspace_kind(
     activity_rules: Sequence[Object] = (),
     probe_seconds: int | None = None,
 ) -> Object:
-    """A WorkspaceKind with one image and one pod size.
+    """A WorkspaceKind with one image and three sizes: `size`, `other` on another machine, and `old`, which is hidden.
 
     Args:
         name: of the kind; cluster-scoped.
@@ -87,9 +89,7 @@ def workspace_kind(
             "imageConfig": {"spawner": {"default": "image"}, "values": [_image(image)]},
             "podConfig": {
                 "spawner": {"default": "size"},
-                "values": [
-                    {"id": "size", "spawner": {"displayName": "The one size"}, "spec": {"resources": resources}}
-                ],
+                "values": _sizes(resources),
             },
         },
     }
@@ -189,6 +189,20 @@ def account(namespace: str, name: str) -> list[Object]:
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "kubeflow-edit"},
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
         },
+    ]
+
+
+def _sizes(resources: Object) -> list[Object]:
+    other = {"resources": resources, "nodeSelector": {MACHINE_FAMILY: "n2"}}
+    about = {"displayName": "Another machine", "description": "Of another family"}
+    return [
+        {"id": "size", "spawner": {"displayName": "The first size"}, "spec": {"resources": resources}},
+        {
+            "id": "other",
+            "spawner": {**about, "labels": [{"key": "cpu", "value": "4"}]},
+            "spec": other,
+        },
+        {"id": "old", "spawner": {"displayName": "An old one", "hidden": True}, "spec": other},
     ]
 
 

@@ -24,6 +24,8 @@ MOUNTABLE = ("/home/", "/run/", "/tmp/")
 #: env, ports, volumes and mounts, gVisor annotations...; not node name or node selector").
 CONTAINER_FIELDS = ("name", "image", "command", "args", "env", "ports", "volumeMounts", "workingDir")
 GVISOR = "dev.gvisor."
+#: What a pod selects a kind of machine by.
+MACHINE = ("cloud.google.com/machine-family", "cloud.google.com/gke-accelerator")
 
 
 def main_container(pod: Object) -> Object:
@@ -66,7 +68,10 @@ def command(pod: Object, entrypoint: list[str], env: Mapping[str, str]) -> list[
 
 
 def spec_hash(pod: Object) -> str:
-    """What a snapshot must match to fit a pod."""
+    """What a snapshot must match to fit a pod: its spec, and the machine that it selects.
+
+    GKE restores only on the same machine family and the same GPU model; here, what the pod asks for is what it gets.
+    """
     containers = [
         {name: container[name] for name in CONTAINER_FIELDS if name in container}
         for container in pod["spec"]["containers"]
@@ -76,6 +81,7 @@ def spec_hash(pod: Object) -> str:
         "containers": containers,
         "volumes": [volume for volume in pod["spec"].get("volumes", []) if "projected" not in volume],
         "runtime": pod["spec"].get("runtimeClassName"),
+        "machine": {name: value for name, value in (pod["spec"].get("nodeSelector") or {}).items() if name in MACHINE},
         "annotations": {name: value for name, value in annotations.items() if name.startswith(GVISOR)},
     }
     return hashlib.sha256(json.dumps(essential, sort_keys=True).encode()).hexdigest()

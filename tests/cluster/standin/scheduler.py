@@ -41,7 +41,8 @@ class Scheduler(Reconciler):
         pod = self._pods.get(key)
         if pod is None or pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
             return None
-        if self._faults.no_capacity:
+        first_size = not pod["spec"].get("nodeSelector")
+        if self._faults.no_capacity or (self._faults.first_size_taken and first_size):
             await self._cannot(pod, key)
             return None
         target = {"apiVersion": "v1", "kind": "Node", "name": NODE_NAME}
