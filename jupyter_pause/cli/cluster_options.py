@@ -22,7 +22,7 @@ def names_a_cluster(options: argparse.Namespace) -> bool:
 
 def needs_a_cluster(options: argparse.Namespace) -> str | None:
     """An option that was given and means something only for a workspace in a cluster; None when there is none."""
-    flags = ("yes", "no_wait", "accept_difference", "take_back")
+    flags = ("yes", "no_wait", "accept_difference", "take_back", "without_memory", "snapshot")
     given = ["--" + name.replace("_", "-") for name in flags if getattr(options, name, False)]
     if options.command == "status" and options.name is not None:
         given.append(options.name)
@@ -77,6 +77,13 @@ def _add_resume(parser: argparse.ArgumentParser) -> None:
         "--accept-difference", action="store_true", help="in a cluster: although image, volumes or GPU have changed"
     )
     parser.add_argument("--take-back", action="store_true", help="in a cluster: undo a pause that is under way")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--without-memory", action="store_true", help="in a cluster: start fresh; the snapshot is left alone"
+    )
+    what.add_argument(
+        "--snapshot", metavar="ID", help="in a cluster: restore this snapshot; newer ones are deleted once it is back"
+    )
     _add_following(parser, RESUME_TIMEOUT)
 
 

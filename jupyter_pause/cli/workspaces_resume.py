@@ -29,14 +29,18 @@ if TYPE_CHECKING:
 
 async def resume(target: Target, options: argparse.Namespace, output: Output) -> int:
     """Bring it back. The target has been started."""
+    if options.without_memory or options.snapshot is not None:
+        from .workspaces_cold import resume_otherwise
+
+        return await resume_otherwise(target, options, output)
     view = target.view()
     if view.state == "running":
-        return _report(target, output, await target.outcome(None), expected=None, words="is running already")
+        return report(target, output, await target.outcome(None), expected=None, words="is running already")
     follow = Follow(target, output, verb="Resuming", timeout=options.timeout)
     if view.state == "pausing":
         if options.take_back:
             return await _take_back(target, output, follow)
-        view = await _end_of_pause(target, follow, view)
+        view = await end_of_pause(target, follow, view)
     expected = view.snapshot
     if view.state == "paused":
         await target.require_right("resume")
@@ -49,14 +53,14 @@ async def resume(target: Target, options: argparse.Namespace, output: Output) ->
         output.say(f"{target.name} was asked to come back.")
         return 0
     follow.asked = True
-    await follow.until(_Back(target))
+    await follow.until(Back(target))
     words = f"is running after {duration(follow.seconds)}"
     if follow.waited_for_capacity >= 1:
         words += f" ({duration(follow.waited_for_capacity)} of it waiting for capacity)"
-    return _report(target, output, await target.outcome(expected), expected, words, follow)
+    return report(target, output, await target.outcome(expected), expected, words, follow)
 
 
-async def _end_of_pause(target: Target, follow: Follow, view: OwnerView) -> OwnerView:
+async def end_of_pause(target: Target, follow: Follow, view: OwnerView) -> OwnerView:
     """A pod on its way out is waited for; a snapshot in the making is not cut short unasked."""
     if view.phase == "releasing":
         return await follow.until(lambda view: view.state != "pausing")
@@ -78,7 +82,7 @@ async def _take_back(target: Target, output: Output, follow: Follow) -> int:
             "too_late", f"It is too late to take the pause of {target.name} back: its pod is gone. Resume it instead."
         )
     follow.asked = True
-    view = await follow.until(_Back(target))
+    view = await follow.until(Back(target))
     same = uid is not None and await target.pod_uid() == uid
     output.result(command="resume", ok=same, workspace=_row(target, view), outcome=None, taken_back=True, same_pod=same)
     output.say(
@@ -117,7 +121,7 @@ async def _agree(target: Target, options: argparse.Namespace, output: Output, vi
     )
 
 
-class _Back:
+class Back:
     """Is it running again? Raises CliError when it cannot come back by itself.
 
     Some owners' word is old for a moment after the request (cases.md S15): only a resume that was seen under way can
@@ -147,7 +151,7 @@ class _Back:
         return view.state == "running"
 
 
-def _report(
+def report(
     target: Target,
     output: Output,
     outcome: Outcome,

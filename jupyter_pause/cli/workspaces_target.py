@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from jupyter_pause.owners import origin
+from jupyter_pause.owners import kubeflow_cold, origin
 
 from .server import CliError
 from .workspaces_keep import Keeps, storage_config_of, what_a_pause_keeps
@@ -22,6 +23,7 @@ from .workspaces_outcome import Outcome, outcome_of
 if TYPE_CHECKING:
     from jupyter_pause.cluster.access import Right
     from jupyter_pause.owners.base import OwnerView, WorkspaceOwner
+    from jupyter_pause.states import PodSnapshotRow
 
     from .workspaces_client import Cluster
 
@@ -158,11 +160,12 @@ class KubeflowTarget(Target):
 
         owner = KubeflowOwner(cluster.client, namespace=cluster.namespace, name=name, clock=SYSTEM_CLOCK)
         super().__init__(cluster, owner, Right("patch", WORKSPACES, cluster.namespace, name))
+        self._kubeflow = owner
 
     async def keeps(self) -> Keeps:
         """From the Workspace, its kind and its pod. A kind that may not be read is no error."""
         workspace = await self._get(self._right)
-        return what_a_pause_keeps(workspace, await self._kind_of(workspace), await self._pod())
+        return what_a_pause_keeps(workspace, await self._kind_of(workspace), await self.pod())
 
     async def _kind_of(self, workspace: Object) -> Object | None:
         from jupyter_pause.cluster.resources import WORKSPACE_KINDS
@@ -170,7 +173,7 @@ class KubeflowTarget(Target):
         name = str(workspace.get("spec", {}).get("kind", ""))
         return await _allowed(self._client.get(WORKSPACE_KINDS, name))
 
-    async def _pod(self) -> Object | None:
+    async def pod(self) -> Object | None:
         """Its pod; while an old one goes and a new one comes, the new one."""
         from jupyter_pause.cluster.resources import PODS
 
@@ -180,7 +183,7 @@ class KubeflowTarget(Target):
 
     async def pod_uid(self) -> str | None:
         """Which pod is there now, and not on its way out."""
-        pod = await self._pod()
+        pod = await self.pod()
         return None if pod is None or pod["metadata"].get("deletionTimestamp") else str(pod["metadata"]["uid"])
 
     async def require_store(self) -> None:
@@ -199,6 +202,29 @@ class KubeflowTarget(Target):
                 body={"params": {"storage_config": name}},
             )
 
+    # --- starting it otherwise ----------------------------------------------------------------------------------
+
+    async def snapshots(self) -> list[PodSnapshotRow]:
+        """All of this Workspace."""
+        return await self._kubeflow.snapshots()
+
+    async def start_cold(self) -> None:
+        """Unpause it without the snapshot, which stays."""
+        await self._kubeflow.change(kubeflow_cold.cold_start_operations)
+
+    async def start_from(self, snapshot: str) -> None:
+        """Unpause it with this snapshot."""
+        await self._kubeflow.change(lambda workspace: kubeflow_cold.restore_operations(workspace, snapshot))
+
+    async def pause_again(self, *, broken: bool) -> bool:
+        """Pause what does not run yet. False: its pod had just begun to run; it goes on."""
+        pause = functools.partial(kubeflow_cold.pause_again_operations, broken=broken)
+        written = await self._kubeflow.change(pause)
+        if written["spec"].get("paused"):
+            return True
+        await self.take_back()
+        return False
+
     async def differences(self) -> origin.Comparison:
         """What has changed since the pause left its note."""
         return origin.compare(await self._get(self._right), await pod_template(self._cluster, self.name))
@@ -208,7 +234,7 @@ class KubeflowTarget(Target):
         from jupyter_pause.cluster.errors import ClusterError
 
         try:
-            pod = await self._pod()
+            pod = await self.pod()
         except ClusterError as error:
             if error.code != "cluster_forbidden":
                 raise

@@ -43,6 +43,7 @@ SNAPSHOT_PROBLEMS = {
 NOT_RESTORED = {
     "not_restored": "the pod does not say that it was restored",
     "no_snapshot": "there was no snapshot",
+    "without_memory": "as asked: its snapshot was left out",
     "restore_refused": "the cluster reports that the restore did not work",
     "restore_not_known": "the cluster does not know yet whether the restore worked",
     "other_snapshot": "the pod was restored from another snapshot",

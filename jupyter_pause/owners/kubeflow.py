@@ -21,6 +21,7 @@ from jupyter_pause.cluster.errors import ClusterError
 from jupyter_pause.cluster.resources import EVENTS, POD_SNAPSHOT_TRIGGERS, PODS, STATEFULSETS, WORKSPACES
 from jupyter_pause.owners import origin
 from jupyter_pause.owners.base import Check, OwnerContext, OwnerView, ReleaseAnswer, ResumedFrom
+from jupyter_pause.owners.kubeflow_cold import annotation_path
 from jupyter_pause.owners.kubeflow_state import (
     CHECKPOINT_STARTED_AT,
     CHECKPOINT_STATE,
@@ -330,7 +331,12 @@ class KubeflowOwner:
                 return None
             return [{"op": "replace", "path": "/spec/paused", "value": False}]
 
-        self._own_write = await self._client.change(WORKSPACES, self.name, unpause, self._space)
+        await self.change(unpause)
+
+    async def change(self, make: Callable[[dict[str, Any]], Operations | None]) -> dict[str, Any]:
+        """Change it as it is now, and only that (see `ClusterClient.change`); what was written counts at once."""
+        self._own_write = written = await self._client.change(WORKSPACES, self.name, make, self._space)
+        return written
 
     # --- snapshots ----------------------------------------------------------------------------------------------
 
@@ -388,23 +394,19 @@ def _pause_operations(workspace: Object, note: str) -> Operations:
         operations.append({"op": "test", "path": "/spec/paused", "value": False})
     if not metadata.get("annotations"):
         operations.append({"op": "add", "path": "/metadata/annotations", "value": {}})
-    operations.append({"op": "add", "path": _annotation(origin.ANNOTATION), "value": note})
+    operations.append({"op": "add", "path": annotation_path(origin.ANNOTATION), "value": note})
     operations.append({"op": "add", "path": "/spec/paused", "value": True})
     return operations
 
 
 def _take_back_operations(*, held: bool) -> Operations:
     if held:
-        path = _annotation(CHECKPOINT_STATE)
+        path = annotation_path(CHECKPOINT_STATE)
         return [{"op": "test", "path": path, "value": "Checkpointing"}, {"op": "remove", "path": path}]
     return [
         {"op": "test", "path": "/spec/paused", "value": True},
         {"op": "replace", "path": "/spec/paused", "value": False},
     ]
-
-
-def _annotation(name: str) -> str:
-    return "/metadata/annotations/" + name.replace("~", "~0").replace("/", "~1")
 
 
 def _reason(error: ClusterError | None) -> Reason | None:
