@@ -65,6 +65,48 @@ export interface IResumeDoorClient {
 
   /** The server answers again: close what was opened. */
   back(): void;
+
+  /** How it is started on another machine, without its snapshot; null where the owner does not let a browser choose. */
+  readonly sizes: IDoorSizes | null;
+}
+
+/**
+ * One kind of machine that an owner offers for a workspace.
+ */
+export interface ISize {
+  readonly id: string;
+
+  /** What the platform calls it. */
+  readonly name: string;
+
+  /** The platform's own words about it; may be empty. */
+  readonly about: string;
+}
+
+/**
+ * A workspace that is to start on another machine than it was on.
+ */
+export interface IDoorSizes {
+  /**
+   * What it may be started on; not what it was on.
+   *
+   * @throws DoorError - whatever went wrong.
+   */
+  list(): Promise<ISize[]>;
+
+  /**
+   * Take back a resume whose pod does not run yet; nothing to do when it is paused.
+   *
+   * @throws DoorError - whatever went wrong; `cold_runs` when its pod runs.
+   */
+  pauseAgain(): Promise<void>;
+
+  /**
+   * Let the paused workspace have this size; nothing else of it changes.
+   *
+   * @throws DoorError - whatever went wrong; `cold_runs` when it is not paused any more.
+   */
+  choose(size: string): Promise<void>;
 }
 
 /**
@@ -105,6 +147,9 @@ export type DoorErrorCode =
   | 'door_not_found'
   | 'door_refused'
   | 'door_failed'
+  | 'cold_runs'
+  | 'cold_overdue'
+  | 'cold_cancelled'
   | 'popup_blocked';
 
 /**
@@ -116,10 +161,12 @@ export class DoorError extends Error {
    *
    * @param code - what went wrong.
    * @param detail - the owner's own words, shown as they are.
+   * @param status - the HTTP status, where there is one.
    */
   constructor(
     readonly code: DoorErrorCode,
-    readonly detail = ''
+    readonly detail = '',
+    readonly status: number | null = null
   ) {
     super(detail ? `${code}: ${detail}` : code);
     this.name = 'DoorError';

@@ -47,6 +47,9 @@ export class JupyterHubDoor implements IResumeDoorClient {
     return true;
   }
 
+  /** The Hub's own form has the choices; there is no snapshot to start without. */
+  readonly sizes = null;
+
   /** Ask how it stands. */
   async look(): Promise<IDoorView> {
     let response: Response;

@@ -7,11 +7,14 @@ import type { Reason } from '../api/records';
 import type { ResumeDoor } from '../api/workspace';
 import type {
   IDoorEnvironment,
+  IDoorSizes,
   IDoorView,
   IResumeDoorClient,
   ResumeAnswer
 } from './door';
-import { DoorError, ownPath } from './door';
+import { DoorError } from './door';
+import { KubeflowBackend } from './kubeflowbackend';
+import { KubeflowSizes } from './kubeflowsizes';
 
 /**
  * Kubeflow Workspaces: its backend serves the same origin as the notebook tab, behind the same login.
@@ -25,19 +28,23 @@ export class KubeflowDoor implements IResumeDoorClient {
    * Construct a new client.
    */
   constructor(door: ResumeDoor, environment: IDoorEnvironment) {
-    this._environment = environment;
-    this._api =
-      ownPath(door.api, environment.page)?.replace(/\/+$/, '') ?? null;
+    this._backend = new KubeflowBackend(door.api, environment);
+    this.sizes = this._backend.available
+      ? new KubeflowSizes(this._backend)
+      : null;
   }
+
+  /** Starts it on another machine; null where the backend cannot be asked. */
+  readonly sizes: IDoorSizes | null;
 
   /** Whether a click on Resume does something. */
   get canResume(): boolean {
-    return this._api !== null;
+    return this._backend.available;
   }
 
   /** Whether the backend can be asked. */
   get canLook(): boolean {
-    return this._api !== null;
+    return this._backend.available;
   }
 
   /** Ask how it stands. */
@@ -49,7 +56,7 @@ export class KubeflowDoor implements IResumeDoorClient {
   async resume(): Promise<ResumeAnswer> {
     try {
       // An empty `data` would be read as false, too; say what is meant.
-      await this._call('POST', `${this._path()}/actions/pause`, {
+      await this._backend.call('POST', `${this._backend.path}/actions/pause`, {
         data: { paused: false }
       });
       return 'asked';
@@ -69,14 +76,10 @@ export class KubeflowDoor implements IResumeDoorClient {
 
   /** The item of the list, which has the state; what can be edited where the list is refused or lacks it. */
   private async _read(): Promise<IWorkspaceItem> {
-    const path = this._path();
-    const name = decodeURIComponent(path.slice(path.lastIndexOf('/') + 1));
+    const { listPath, name, path } = this._backend;
     if (this._mayList) {
       try {
-        const listed = await this._call(
-          'GET',
-          path.slice(0, path.lastIndexOf('/'))
-        );
+        const listed = await this._backend.call('GET', listPath);
         const items = Array.isArray(listed) ? (listed as unknown[]) : [];
         const found = items.find(
           item => (item as IWorkspaceItem | null)?.name === name
@@ -94,49 +97,10 @@ export class KubeflowDoor implements IResumeDoorClient {
         this._mayList = false;
       }
     }
-    return (await this._call('GET', path)) as IWorkspaceItem;
+    return (await this._backend.call('GET', path)) as IWorkspaceItem;
   }
 
-  private _path(): string {
-    if (this._api === null) {
-      throw new DoorError('door_not_found');
-    }
-    return this._api;
-  }
-
-  /** One call; its `data`. */
-  private async _call(
-    method: string,
-    path: string,
-    body?: object
-  ): Promise<unknown> {
-    const headers: Record<string, string> = { Accept: 'application/json' };
-    if (body) {
-      headers['Content-Type'] = 'application/json';
-    }
-    const token = xsrfToken(this._environment.cookies());
-    if (token) {
-      headers['X-XSRF-TOKEN'] = token;
-    }
-    let response: Response;
-    try {
-      response = await this._environment.fetch(path, {
-        method,
-        headers,
-        body: body ? JSON.stringify(body) : undefined,
-        cache: 'no-store',
-        credentials: 'same-origin',
-        // A redirect is a login page; following it would only hide that.
-        redirect: 'manual'
-      });
-    } catch (error) {
-      throw new DoorError('door_unreachable', String(error));
-    }
-    return read(response);
-  }
-
-  private readonly _environment: IDoorEnvironment;
-  private readonly _api: string | null;
+  private readonly _backend: KubeflowBackend;
   private _mayList = true;
 }
 
@@ -218,53 +182,4 @@ function reason(
     message: detail,
     params: detail ? { detail, ...more } : more
   };
-}
-
-/** The `data` of an answer, or the error that it is. */
-async function read(response: Response): Promise<unknown> {
-  if (response.type === 'opaqueredirect' || response.status === 401) {
-    throw new DoorError('door_signed_out');
-  }
-  const body = await json(response);
-  if (!response.ok) {
-    throw new DoorError(codeOf(response.status), messageOf(body));
-  }
-  if (typeof body !== 'object' || body === null || !('data' in body)) {
-    // A login page of a proxy, for one, is a 200 that is not the backend's.
-    throw new DoorError('door_signed_out');
-  }
-  return (body as { data: unknown }).data;
-}
-
-async function json(response: Response): Promise<unknown> {
-  try {
-    return JSON.parse(await response.text()) as unknown;
-  } catch {
-    return null;
-  }
-}
-
-function codeOf(status: number) {
-  switch (status) {
-    case 403:
-      return 'door_forbidden';
-    case 404:
-      return 'door_not_found';
-    case 409:
-      return 'door_refused';
-    default:
-      return status >= 500 ? 'door_failed' : 'door_refused';
-  }
-}
-
-/** The text of an error envelope: `{"error": {"code", "message", "cause"}}`. */
-function messageOf(body: unknown): string {
-  const error = (body as { error?: { message?: unknown } } | null)?.error;
-  return typeof error?.message === 'string' ? error.message : '';
-}
-
-/** The token of the double-submit cookie that Kubeflow's web applications use, where there is one. */
-function xsrfToken(cookies: string): string | null {
-  const match = /(?:^|;\s*)XSRF-TOKEN=([^;]*)/.exec(cookies);
-  return match ? decodeURIComponent(match[1]) : null;
 }

@@ -16,6 +16,9 @@ export class NoDoor implements IResumeDoorClient {
   /** There is nobody to ask. */
   readonly canLook = false;
 
+  /** There is nothing to choose. */
+  readonly sizes = null;
+
   /** Nobody knows. */
   look(): Promise<IDoorView> {
     return Promise.resolve({ state: 'unknown', reason: null });

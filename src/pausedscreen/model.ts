@@ -16,8 +16,9 @@ import type {
   State
 } from '../api/records';
 import type { WorkspaceResumeReport } from '../api/workspace';
-import type { IDoorView, IResumeDoorClient } from '../owners';
+import type { IDoorView, IResumeDoorClient, ISize } from '../owners';
 import { DoorError } from '../owners';
+import { ColdStart } from './coldstart';
 import type { FarewellStore, IFarewell } from './farewell';
 import { farewellOf, isLeaving } from './farewell';
 
@@ -25,6 +26,7 @@ import { farewellOf, isLeaving } from './farewell';
  * What the screen shows.
  *
  * `preparing` documents and checkpoints are being saved, questions may be asked: one line only; `leaving` the pause is under way; `asking` resume was clicked, no answer yet, or the owner is still busy with the pause;
+ * `cold` it is about to be asked for on another machine;
  * `starting` compute is granted, the pod comes up; `restoring` and `proving` are the server's own words once it answers;
  * `fresh` it is back without its memory, and nobody has acknowledged that; `unknown` nobody answers.
  */
@@ -34,6 +36,7 @@ export type ScreenState =
   | 'leaving'
   | 'paused'
   | 'asking'
+  | 'cold'
   | 'waiting'
   | 'starting'
   | 'restoring'
@@ -179,7 +182,7 @@ export class PausedScreenModel implements IDisposable {
 
   /** When resume was asked, here or elsewhere (milliseconds since the epoch), or null. */
   get askedAt(): number | null {
-    return this._wish?.at ?? this._movingSince;
+    return this._cold?.at ?? this._wish?.at ?? this._movingSince;
   }
 
   /** The state of the workspace as everybody calls it, or null while the screen has nothing to add to the server's. */
@@ -192,6 +195,7 @@ export class PausedScreenModel implements IDisposable {
       case 'leaving':
         return 'pausing';
       case 'asking':
+      case 'cold':
       case 'starting':
       case 'restoring':
       case 'proving':
@@ -227,6 +231,11 @@ export class PausedScreenModel implements IDisposable {
     return this._wish?.answer === 'elsewhere';
   }
 
+  /** The start on another machine that is under way, or null. */
+  get cold(): ColdStart | null {
+    return this._cold;
+  }
+
   /** Whether the owner can be asked how it stands. */
   get canLook(): boolean {
     return this._client?.canLook === true;
@@ -253,6 +262,7 @@ export class PausedScreenModel implements IDisposable {
       return;
     }
     this._isDisposed = true;
+    this._cold?.cancel();
     this._timer?.dispose();
     this._hold?.dispose();
     this._hold = null;
@@ -330,6 +340,49 @@ export class PausedScreenModel implements IDisposable {
     await this._ask(wish);
     this._settle();
     await this.look();
+  }
+
+  /**
+   * What it may be started on instead.
+   *
+   * @throws DoorError - whatever went wrong; `door_not_found` where the owner offers nothing to a browser.
+   */
+  sizes(): Promise<ISize[]> {
+    const sizes = this._client?.sizes;
+    return sizes
+      ? sizes.list()
+      : Promise.reject(new DoorError('door_not_found'));
+  }
+
+  /**
+   * Start it on another machine, where its snapshot does not fit: pause it again where needed, change its size, resume.
+   *
+   * @returns why it did not work, or null; then it was asked for.
+   */
+  async startOn(size: string): Promise<Reason | null> {
+    const { clock } = this._options;
+    const sizes = this._client?.sizes;
+    if (!sizes || this._cold) {
+      return null;
+    }
+    const cold = new ColdStart(sizes, size, clock.now());
+    this._cold = cold;
+    // Whatever was asked before is taken back.
+    this._wish = null;
+    this._settle();
+    try {
+      await cold.run(
+        () => this.look(),
+        () => clock.now()
+      );
+    } catch (error) {
+      return whyNotOn(error);
+    } finally {
+      this._cold = null;
+      this._settle();
+    }
+    await this.resume();
+    return null;
   }
 
   /** Try again whatever did not work: the resume, or the look. */
@@ -551,6 +604,7 @@ export class PausedScreenModel implements IDisposable {
     if (this._isDisposed) {
       return;
     }
+    this._cold?.sees(this._view?.state ?? null, this._options.clock.now());
     const [state, reason] = this._derive();
     if (state !== this._state) {
       this._state = state;
@@ -592,6 +646,9 @@ export class PausedScreenModel implements IDisposable {
   /** The server is gone, as was expected. */
   private _deriveAway(): [ScreenState, Reason | null] {
     const wish = this._wish;
+    if (this._cold) {
+      return ['cold', null];
+    }
     if (wish?.answer === null || wish?.answer === 'not_yet') {
       return ['asking', null];
     }
@@ -667,6 +724,7 @@ export class PausedScreenModel implements IDisposable {
   private _viewError: Reason | null = null;
   private _heardAt: number | null = null;
   private _wish: IWish | null = null;
+  private _cold: ColdStart | null = null;
   private _movingSince: number | null = null;
   private _lookingSince: number | null = null;
   private _sawPaused = false;
@@ -706,6 +764,16 @@ export namespace PausedScreenModel {
     /** Tell the application that the server is expected to be away. */
     hold: () => IDisposable;
   }
+}
+
+/** Why it does not start on another machine. */
+function whyNotOn(error: unknown): Reason {
+  if (!(error instanceof DoorError)) {
+    return { code: 'door_failed', message: '', params: {} };
+  }
+  return error.code === 'door_forbidden'
+    ? { ...error.reason, code: 'size_forbidden' }
+    : error.reason;
 }
 
 function isTaken(wish: IWish | null): wish is IWish & {

@@ -3,7 +3,6 @@
  * Distributed under the terms of the Apache License 2.0.
  */
 
-import { Clipboard } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { LabIcon } from '@jupyterlab/ui-components';
 import {
@@ -16,6 +15,7 @@ import React, { useEffect, useId, useState } from 'react';
 import { formatDuration } from '../format';
 import { busyIcon, pausedIcon } from '../icons';
 import { progressParts } from '../view';
+import { Copy } from './copy';
 import type { PausedScreenModel, ScreenState } from './model';
 import { keptLines, reasonText, sentenceOf, titleOf } from './words';
 
@@ -129,9 +129,18 @@ function Acts(props: IProps): JSX.Element {
   const loadable =
     state === 'fresh' &&
     model.report?.kernels.some(kernel => kernel.checkpoint !== null);
-  const { cancellable } = model;
+  const { cancellable, cold: starting } = model;
   return (
     <>
+      {starting?.cancellable && (
+        <button
+          type="button"
+          className="jp-Pause-button jp-mod-styled"
+          onClick={() => starting.cancel()}
+        >
+          {trans.__('Cancel')}
+        </button>
+      )}
       {cancellable && (
         <button
           type="button"
@@ -227,6 +236,14 @@ function Facts(props: IProps): JSX.Element | null {
           <dd>
             <Elapsed since={sinceOf(model)} now={now} trans={trans} />
           </dd>
+          {model.cold && (
+            <>
+              <dt>{trans.__('This step')}</dt>
+              <dd>
+                <Elapsed since={model.cold.since} now={now} trans={trans} />
+              </dd>
+            </>
+          )}
           <dt>{trans.__('A resume usually takes')}</dt>
           <dd>
             {model.usual === null
@@ -277,6 +294,7 @@ export function sinceOf(model: PausedScreenModel): number {
     case 'leaving':
       return model.farewell?.leftAt ?? model.enteredAt;
     case 'asking':
+    case 'cold':
     case 'starting':
     case 'restoring':
     case 'proving':
@@ -322,33 +340,6 @@ function AfterReload(props: IProps): JSX.Element | null {
         </p>
       )}
     </div>
-  );
-}
-
-/** A button that copies a text and says that it did. */
-function Copy(props: {
-  text: string;
-  label: string;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const [copied, setCopied] = useState(false);
-  useEffect(() => setCopied(false), [props.text]);
-  return (
-    <>
-      <button
-        type="button"
-        className="jp-Pause-button jp-mod-styled"
-        onClick={() => {
-          Clipboard.copyToSystem(props.text);
-          setCopied(true);
-        }}
-      >
-        {props.label}
-      </button>
-      <span role="status" className="jp-Pause-detail">
-        {copied ? ` ${props.trans.__('Copied.')}` : ''}
-      </span>
-    </>
   );
 }
 

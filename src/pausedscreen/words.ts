@@ -10,6 +10,7 @@ import type { WorkspaceRow } from '../api/workspace';
 import { formatTime, localeOf } from '../format';
 import { pathName } from '../names';
 import { workspaceSentence } from '../sentences/workspace';
+import type { ColdStep } from './coldstart';
 import type { IFarewell, IFarewellKernel } from './farewell';
 import type { PausedScreenModel, ScreenState } from './model';
 
@@ -25,6 +26,8 @@ export function titleOf(state: ScreenState, trans: TranslationBundle): string {
       return trans.__('This workspace is paused');
     case 'asking':
       return trans.__('Asking for this workspace');
+    case 'cold':
+      return trans.__('Starting on another machine');
     case 'waiting':
       return trans.__('Waiting for capacity');
     case 'starting':
@@ -50,7 +53,7 @@ export function titleOf(state: ScreenState, trans: TranslationBundle): string {
 export function sentenceOf(
   model: Pick<
     PausedScreenModel,
-    'state' | 'phase' | 'canLook' | 'elsewhere' | 'farewell'
+    'state' | 'phase' | 'canLook' | 'cold' | 'elsewhere' | 'farewell'
   >,
   trans: TranslationBundle
 ): string {
@@ -66,6 +69,8 @@ export function sentenceOf(
       return trans.__(
         'The request is on its way. If the pause has not ended yet, it is asked again by itself.'
       );
+    case 'cold':
+      return coldSentence(model.cold?.step ?? 'pausing', trans);
     case 'waiting':
       return trans.__(
         'It was asked for and gets the next machine that fits. You can leave this page open.'
@@ -99,6 +104,24 @@ export function sentenceOf(
     case 'preparing':
     case 'hidden':
       return '';
+  }
+}
+
+/** The steps of a start on another machine. */
+function coldSentence(step: ColdStep, trans: TranslationBundle): string {
+  switch (step) {
+    case 'pausing':
+      return trans.__(
+        'Step 1 of 3: the resume that waits is taken back. Nothing runs yet, so nothing is lost by that.'
+      );
+    case 'waiting':
+      return trans.__(
+        'Step 2 of 3: waiting until the platform calls it paused again.'
+      );
+    case 'choosing':
+      return trans.__(
+        'Step 3 of 3: the other machine is chosen, then the workspace is asked for.'
+      );
   }
 }
 
@@ -221,20 +244,8 @@ export function reasonText(
 }
 
 /**
- * The commands after which a resume starts without the memory: the snapshot has to go first.
+ * The command that starts it without the memory on the machine that it was on; the snapshot stays.
  */
-export function coldCommands(workspace: WorkspaceRow): string[] {
-  const place = workspace.namespace
-    ? ` --namespace ${workspace.namespace}`
-    : '';
-  return workspace.snapshot
-    ? [
-        `jupyter pause snapshots delete ${workspace.snapshot} --force${place}`,
-        workspace.door.command
-      ]
-    : [
-        `jupyter pause snapshots ${workspace.name}${place}`,
-        `jupyter pause snapshots delete ID --force${place}`,
-        workspace.door.command
-      ];
+export function coldCommand(workspace: WorkspaceRow): string {
+  return `${workspace.door.command} --without-memory`;
 }

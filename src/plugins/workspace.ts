@@ -7,16 +7,16 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { Clipboard } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Token } from '@lumino/coreutils';
 import { DisposableDelegate } from '@lumino/disposable';
 import { Throttler } from '@lumino/polling';
 
 import type { ConnectionOwner } from '../connection';
-import { explainColdStart } from '../dialogs';
-import type { IDoorEnvironment } from '../owners';
-import { openDoor } from '../owners';
+import type { Reason } from '../api/records';
+import type { IDoorEnvironment, ISize } from '../owners';
+import { DoorError, openDoor } from '../owners';
+import { offerColdStart } from '../pausedscreen/colddialog';
 import { FarewellStore } from '../pausedscreen/farewell';
 import type { IClock } from '../pausedscreen/model';
 import { PausedScreenModel } from '../pausedscreen/model';
@@ -26,7 +26,7 @@ import {
   documentArea,
   PausedScreen
 } from '../pausedscreen/widget';
-import { coldCommands } from '../pausedscreen/words';
+import { coldCommand } from '../pausedscreen/words';
 import {
   CommandIDs,
   IPauseActions,
@@ -140,13 +140,21 @@ export const pausedScreenPlugin: JupyterFrontEndPlugin<void> = {
     translator: ITranslator | null
   ): void => {
     const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    const startCold = async () => {
+    const startCold = async (problem: Reason | null = null): Promise<void> => {
       const workspace = model.farewell?.workspace;
-      if (workspace) {
-        const commands = coldCommands(workspace);
-        if (await explainColdStart(commands, trans)) {
-          Clipboard.copyToSystem(commands.join('\n'));
-        }
+      if (!workspace) {
+        return;
+      }
+      const [sizes, unknown] = isCrashing(model.reason)
+        ? [[], { code: 'cold_crashes', message: '', params: {} }]
+        : await sizesOf(model);
+      const size = await offerColdStart(
+        { sizes, problem: problem ?? unknown, command: coldCommand(workspace) },
+        trans
+      );
+      const refused = size === null ? null : await model.startOn(size);
+      if (refused && refused.code !== 'cold_cancelled') {
+        await startCold(refused);
       }
     };
     const screen = new PausedScreen({
@@ -208,6 +216,38 @@ export const resumeReportPlugin: JupyterFrontEndPlugin<void> = {
     });
   }
 };
+
+/** Its pod runs, for moments: the platform would want a snapshot of it before it is paused again. */
+function isCrashing(reason: Reason | null): boolean {
+  return reason?.params?.why === 'CrashLoopBackOff';
+}
+
+/** What the workspace may be started on instead, or why nobody knows. */
+async function sizesOf(
+  model: PausedScreenModel
+): Promise<[ISize[], Reason | null]> {
+  try {
+    const sizes = await model.sizes();
+    return [
+      sizes,
+      sizes.length > 0
+        ? null
+        : { code: 'no_other_size', message: '', params: {} }
+    ];
+  } catch (error) {
+    return [
+      [],
+      {
+        code: 'sizes_unknown',
+        message: '',
+        params:
+          error instanceof DoorError && error.detail
+            ? { detail: error.detail }
+            : {}
+      }
+    ];
+  }
+}
 
 const CLOCK: IClock = {
   now: () => Date.now(),

@@ -401,6 +401,34 @@ const DOORS: Sentences = {
     ),
   resume_not_taken: trans =>
     trans.__('Resume was asked, but the workspace is still paused. Try again.'),
+  sizes_unknown: (trans, params) =>
+    detailed(
+      trans.__(
+        'The platform does not tell this browser which other machines there are.'
+      ),
+      params,
+      trans
+    ),
+  no_other_size: trans =>
+    trans.__('The platform offers no other machine for this workspace.'),
+  size_forbidden: trans =>
+    trans.__(
+      'The platform does not let you change this workspace in the browser. Ask its owner, or use the command.'
+    ),
+  cold_runs: trans =>
+    trans.__(
+      'A pod of this workspace had begun to run, so nothing was changed. If it was paused by that, its memory is in a snapshot.'
+    ),
+  cold_crashes: trans =>
+    trans.__(
+      'Its pod starts and ends again and again, so the platform would hold every pause back for a snapshot of it. Only the command gets past that.'
+    ),
+  cold_overdue: trans =>
+    trans.__(
+      'The workspace was not called paused in time, so its machine was not changed.'
+    ),
+  cold_cancelled: trans =>
+    trans.__('The machine was not changed. The workspace stays paused.'),
   offline: trans => trans.__('This browser is offline.')
 };
 

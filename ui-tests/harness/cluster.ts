@@ -35,7 +35,10 @@ interface ITold {
 
 interface ILook {
   workspace: {
-    spec: { paused?: boolean };
+    spec: {
+      paused?: boolean;
+      podTemplate: { options: { podConfig: string }; volumes: object };
+    };
     status?: { state?: string };
     metadata: { annotations?: Record<string, string> };
   };

@@ -60,6 +60,9 @@ export class ToldWorkspace {
   readonly asked: { body: string | null; authorization: string | undefined }[] =
     [];
 
+  /** The pod sizes that Kubeflow offers. */
+  sizes: object[] = [];
+
   /** What Kubeflow makes of it. */
   onAsked: () => void = () => undefined;
 
@@ -127,6 +130,12 @@ export class ToldWorkspace {
       await route.abort('connectionrefused');
       return;
     }
+    if (request.url().endsWith('/podtemplate/options/listvalues')) {
+      await route.fulfill({
+        json: { data: { podConfig: { values: this.sizes } } }
+      });
+      return;
+    }
     if (request.method() === 'POST') {
       this.asked.push({
         body: request.postData(),
@@ -137,7 +146,12 @@ export class ToldWorkspace {
       return;
     }
     await route.fulfill({
-      json: { data: [{ name: 'other' }, { name: 'work', ...this.item }] }
+      json: {
+        data: [
+          { name: 'other' },
+          { name: 'work', workspaceKind: { name: 'jupyter' }, ...this.item }
+        ]
+      }
     });
   }
 }

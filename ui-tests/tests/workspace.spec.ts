@@ -147,6 +147,30 @@ for (const [name, theme] of Object.entries(THEMES)) {
     await expect(workspace.screen).toContainText('0/3 nodes are available');
     await expect(ui.badge).toContainText('Waiting for capacity');
     await look('waiting', '#jp-pause-screen');
+    workspace.sizes = [
+      {
+        id: 'l4',
+        displayName: 'One L4',
+        description: 'Small models',
+        labels: [{ key: 'gpu', value: '24 GB' }]
+      },
+      { id: 'cpu', displayName: 'No GPU' },
+      { id: 'old', displayName: 'Hidden', hidden: true }
+    ];
+    const cold = workspace.screen.getByRole('button', {
+      name: 'Start without the memory'
+    });
+    await cold.click();
+    await expect(ui.dialog.getByRole('radio')).toHaveCount(2);
+    await expect(ui.dialog).toContainText('lost for good');
+    await expect(ui.dialog).toContainText(
+      'jupyter pause resume work --namespace ann --without-memory'
+    );
+    await look('cold-question', '.jp-Dialog-content');
+    await ui.dialog.getByRole('radio', { name: 'No GPU' }).check();
+    await ui.dialog.getByRole('button', { name: 'Keep the memory' }).click();
+    await expect(ui.dialog).toBeHidden();
+    expect(workspace.asked).toHaveLength(1);
     workspace.item = {
       paused: false,
       state: 'Error',
@@ -155,12 +179,10 @@ for (const [name, theme] of Object.entries(THEMES)) {
     await workspace.look();
     await workspace.shows('failed');
     await look('failed', '#jp-pause-screen');
-    await workspace.screen
-      .getByRole('button', { name: 'Start without the memory' })
-      .click();
-    await expect(ui.dialog).toContainText('jupyter pause snapshots');
-    await look('cold-question', '.jp-Dialog-content');
-    await ui.dialog.getByRole('button', { name: 'Keep the memory' }).click();
+    await cold.click();
+    await expect(ui.dialog).toContainText('starts and ends again and again');
+    await look('cold-command', '.jp-Dialog-content');
+    await ui.dialog.getByRole('button', { name: 'Close' }).click();
     workspace.item = { paused: false, state: 'Pending' };
     await workspace.look();
     await workspace.shows('starting');
@@ -216,6 +238,7 @@ for (const [name, theme] of Object.entries(THEMES)) {
       'paused',
       'paused',
       'unknown',
+      'waiting',
       'waiting',
       'failed',
       'failed',
@@ -327,6 +350,68 @@ clusterTest(
       const [after, other] = (await notebook.run(1)).split(' ');
       return after === secret && other !== pid;
     });
+    expect(await openDialogs(page)).toEqual([]);
+  }
+);
+
+clusterTest(
+  'S14: no capacity, so it starts on another machine from the tab, fresh, and the checkpoints bring the variables back',
+  async ({ page, cluster }) => {
+    writeNotebook(cluster, 'work.ipynb', CELLS);
+    await openClusterLab(page, cluster);
+    const notebook = new Notebook(page, 'work.ipynb');
+    const ui = new PauseUi(page);
+    const screen = new PausedScreenUi(page);
+    await notebook.open();
+    const [secret, pid] = (await notebook.run(0)).split(' ');
+    await pauseWorkspace(ui, screen);
+    const { spec: before } = (await cluster.look()).workspace;
+
+    await cluster.faults({ first_size_taken: true });
+    await screen.resume.click();
+    await screen.shows('waiting');
+    await screen.record();
+    const cold = screen.region.getByRole('button', {
+      name: 'Start without the memory'
+    });
+
+    // The platform refuses: nothing is changed but that it is paused again, and the reason is said.
+    await cluster.faults({ volume_not_mountable: true });
+    await cold.click();
+    await expect(ui.dialog.getByRole('radio')).toHaveCount(1);
+    await picture(page, 'cluster-cold-question');
+    await ui.dialog
+      .getByRole('button', { name: 'Start on the chosen machine' })
+      .click();
+    await expect(ui.dialog.getByRole('alert')).toContainText('not mountable', {
+      timeout: 60000
+    });
+    await picture(page, 'cluster-cold-refused');
+    expect((await cluster.look()).workspace.spec).toEqual(before);
+
+    // Once more, from the dialog that said so.
+    await cluster.faults({ volume_not_mountable: false });
+    await ui.dialog
+      .getByRole('button', { name: 'Start on the chosen machine' })
+      .click();
+    await screen.shows('fresh');
+    const { spec: after } = (await cluster.look()).workspace;
+    expect(after.podTemplate.options.podConfig).toBe('other');
+    expect(after).toMatchObject({
+      paused: false,
+      podTemplate: { volumes: before.podTemplate.volumes }
+    });
+    await picture(page, 'cluster-cold-fresh');
+    await screen.region
+      .getByRole('button', { name: 'Load the checkpoints' })
+      .click();
+    await expect(screen.region).toBeHidden();
+    await ui.shows('ready', 'running');
+    await until('the kernel is back', async () => {
+      const [again, other] = (await notebook.run(1)).split(' ');
+      return again === secret && other !== pid;
+    });
+    expect((await screen.recorded()).join(' ')).toMatch(/^waiting resuming /);
     expect(await openDialogs(page)).toEqual([]);
   }
 );

@@ -222,6 +222,200 @@ describe('Kubeflow', () => {
     });
   });
 
+  describe('on another machine', () => {
+    const KINDS = '/workspaces/api/v1/workspacekinds/jupyter';
+    const LIST = `POST ${KINDS}/podtemplate/options/listvalues`;
+    const size = (id: string, more: object = {}) => ({
+      id,
+      displayName: `Size ${id}`,
+      description: '',
+      hidden: false,
+      restrictions: { deny: false },
+      ...more
+    });
+    const VALUES = [
+      size('a100'),
+      size('l4', {
+        description: 'Small',
+        labels: [{ key: 'gpu', value: 'L4' }]
+      }),
+      size('old', { hidden: true }),
+      size('closed', { restrictions: { deny: true } }),
+      size('cpu')
+    ];
+    const UPDATE = {
+      revision: 'r1',
+      paused: true,
+      displayName: 'kept, whatever it is',
+      podTemplate: {
+        podMetadata: { labels: { team: 'a' }, annotations: {} },
+        volumes: { home: 'home', data: [{ pvcName: 'd', mountPath: '/d' }] },
+        options: { imageConfig: 'scipy', podConfig: 'a100' }
+      }
+    };
+    const sizes = () => {
+      const found = open().sizes;
+      if (!found) {
+        throw new Error('no sizes');
+      }
+      return found;
+    };
+    const bodies = (key: string) =>
+      backend.calls
+        .filter(call => call.key === key)
+        .map(call => JSON.parse(String(call.init.body)) as unknown);
+
+    beforeEach(() => {
+      backend.lists({
+        paused: false,
+        state: 'Error',
+        workspaceKind: { name: 'jupyter' },
+        podTemplate: {
+          options: {
+            imageConfig: { current: { id: 'scipy' } },
+            podConfig: { current: { id: 'a100' } }
+          }
+        }
+      });
+      backend.answers.set(`GET ${API}`, () => reply(200, { data: UPDATE }));
+    });
+
+    it('lists what may be chosen in the namespace, without what is hidden, denied or its own', async () => {
+      backend.answers.set(LIST, () =>
+        reply(200, { data: { podConfig: { values: VALUES } } })
+      );
+      expect(await sizes().list()).toEqual([
+        { id: 'l4', name: 'Size l4', about: 'Small; gpu: L4' },
+        { id: 'cpu', name: 'Size cpu', about: '' }
+      ]);
+      expect(bodies(LIST)).toEqual([
+        {
+          data: {
+            context: {
+              namespace: { name: 'ann' },
+              imageConfig: { id: 'scipy' }
+            }
+          }
+        }
+      ]);
+    });
+
+    it.each([403, 404, 405])(
+      'reads the kind where the list of choices answers %i',
+      async status => {
+        backend.answers.set(LIST, () => reply(status, {}));
+        backend.answers.set(`GET ${KINDS}`, () =>
+          reply(200, {
+            data: {
+              podTemplate: { options: { podConfig: { values: VALUES } } }
+            }
+          })
+        );
+        expect((await sizes().list()).map(found => found.id)).toEqual([
+          'l4',
+          'cpu'
+        ]);
+      }
+    );
+
+    it('says that neither may be read', async () => {
+      backend.answers.set(LIST, () => reply(403, {}));
+      backend.answers.set(`GET ${KINDS}`, () => reply(403, {}));
+      expect(await codeOf(sizes().list())).toBe('door_forbidden');
+    });
+
+    it('pauses again; paused already is as good, held back is not', async () => {
+      const pause = `POST ${API}/actions/pause`;
+      backend.answers.set(pause, () => reply(200, { data: { paused: true } }));
+      await sizes().pauseAgain();
+      expect(bodies(pause)).toEqual([{ data: { paused: true } }]);
+      backend.answers.set(pause, () => reply(409, {}));
+      await sizes().pauseAgain();
+      backend.answers.set(pause, () => reply(200, { data: { paused: false } }));
+      expect(await codeOf(sizes().pauseAgain())).toBe('cold_runs');
+      backend.answers.set(pause, () => reply(403, {}));
+      expect(await codeOf(sizes().pauseAgain())).toBe('door_forbidden');
+    });
+
+    it('sends back exactly what it got but for the size', async () => {
+      backend.answers.set(`PUT ${API}`, () => reply(200, { data: UPDATE }));
+      await sizes().choose('l4');
+      expect(bodies(`PUT ${API}`)).toEqual([
+        {
+          data: {
+            ...UPDATE,
+            podTemplate: {
+              ...UPDATE.podTemplate,
+              options: { imageConfig: 'scipy', podConfig: 'l4' }
+            }
+          }
+        }
+      ]);
+    });
+
+    it('takes an old revision for a reason to read again, five times at most', async () => {
+      let tries = 0;
+      backend.answers.set(`GET ${API}`, () =>
+        reply(200, { data: { ...UPDATE, revision: `r${tries}` } })
+      );
+      backend.answers.set(`PUT ${API}`, () => {
+        tries += 1;
+        return reply(tries < 3 ? 409 : 200, { data: UPDATE });
+      });
+      await sizes().choose('l4');
+      expect(
+        bodies(`PUT ${API}`).map(
+          body => (body as { data: { revision: string } }).data.revision
+        )
+      ).toEqual(['r0', 'r1', 'r2']);
+      backend.answers.set(`PUT ${API}`, () => {
+        tries += 1;
+        return reply(409, {});
+      });
+      tries = 0;
+      expect(await codeOf(sizes().choose('l4'))).toBe('door_refused');
+      expect(tries).toBe(5);
+    });
+
+    it('changes nothing that is not paused any more, and nothing that is so already', async () => {
+      await sizes().choose('a100');
+      backend.answers.set(`GET ${API}`, () =>
+        reply(200, { data: { ...UPDATE, paused: false } })
+      );
+      expect(await codeOf(sizes().choose('l4'))).toBe('cold_runs');
+      expect(bodies(`PUT ${API}`)).toEqual([]);
+    });
+
+    it('keeps what the platform says is not valid', async () => {
+      backend.answers.set(`PUT ${API}`, () =>
+        reply(422, {
+          error: {
+            message: 'validation error (see .cause)',
+            cause: {
+              validation_errors: [{ message: 'PVC is not mountable' }, null]
+            }
+          }
+        })
+      );
+      const error = await sizes()
+        .choose('l4')
+        .catch((thrown: unknown) => thrown);
+      expect((error as DoorError).reason).toEqual({
+        code: 'door_refused',
+        message: 'PVC is not mountable',
+        params: { detail: 'PVC is not mountable' }
+      });
+    });
+
+    it('is offered by no other owner', () => {
+      for (const kind of ['jupyterhub', 'none'] as const) {
+        const door = { kind, api: API, page: '/hub/spawn/ann', command: '' };
+        expect(openDoor(door, backend.environment).sizes).toBeNull();
+      }
+      expect(open(null).sizes).toBeNull();
+    });
+  });
+
   it.each(['https://evil.test/api', '//evil.test/api', null])(
     'asks nobody on another origin: %s',
     async api => {

@@ -10,7 +10,12 @@ import { checkpoint, operation, state } from '../../__tests__/helpers';
 import { answer, report } from '../../__tests__/workspaces';
 import type { Operation, ServerState } from '../../api/records';
 import type { WorkspaceResumeReport } from '../../api/workspace';
-import type { DoorState, IDoorView, ResumeAnswer } from '../../owners';
+import type {
+  DoorState,
+  IDoorSizes,
+  IDoorView,
+  ResumeAnswer
+} from '../../owners';
 import { DoorError } from '../../owners';
 import type { TextStorage } from '../farewell';
 import { FarewellStore } from '../farewell';
@@ -76,6 +81,7 @@ async function settle(): Promise<void> {
 class ScriptedDoor {
   canLook = true;
   canResume = true;
+  sizes: IDoorSizes | null = null;
   view: IDoorView | DoorError = { state: 'running', reason: null };
   resumes: (ResumeAnswer | DoorError)[] = [];
   looks = 0;
@@ -537,5 +543,102 @@ describe('PausedScreenModel', () => {
     const kept = session.getItem('jupyter-pause:workspace:/') ?? '';
     expect(JSON.parse(kept).workspace.door.command).toContain('resume');
     expect(kept).not.toMatch(/token|cookie/i);
+  });
+
+  describe('on another machine', () => {
+    let done: string[];
+    let refusal: DoorError | null;
+    const sizes: IDoorSizes = {
+      list: () => Promise.resolve([{ id: 'l4', name: 'One L4', about: '' }]),
+      pauseAgain: () => {
+        done.push('pause');
+        door.says('pausing');
+        return Promise.resolve();
+      },
+      choose: size => {
+        done.push(`choose ${size}`);
+        return refusal ? Promise.reject(refusal) : Promise.resolve();
+      }
+    };
+    /** Up to a resume that waits for capacity. */
+    const wait = async () => {
+      await pause();
+      door.sizes = sizes;
+      await model.resume();
+      door.says('waiting', 'unschedulable');
+      await clock.pass(20_000);
+      expect(model.state).toBe('waiting');
+      expect(await model.sizes()).toHaveLength(1);
+    };
+
+    beforeEach(() => {
+      done = [];
+      refusal = null;
+    });
+
+    it('is paused again, changed, and asked for', async () => {
+      await wait();
+      const answered = model.startOn('l4');
+      await clock.pass(0);
+      expect(model.state).toBe('cold');
+      expect(model.workspaceState).toBe('resuming');
+      expect(model.cold?.step).toBe('waiting');
+      expect(done).toEqual(['pause']);
+      expect(await model.startOn('other')).toBeNull();
+      door.says('paused');
+      const { asks } = door;
+      await clock.pass(20_000);
+      expect(await answered).toBeNull();
+      expect(done).toEqual(['pause', 'choose l4']);
+      expect(door.asks).toBe(asks + 1);
+      expect(model.cold).toBeNull();
+      expect(model.state).toBe('starting');
+      says(true, answer());
+      expect(model.state).toBe('hidden');
+    });
+
+    it('can be cancelled while it is paused again, and stays paused', async () => {
+      await wait();
+      const answered = model.startOn('l4');
+      await clock.pass(0);
+      expect(model.cold?.cancellable).toBe(true);
+      model.cold?.cancel();
+      expect((await answered)?.code).toBe('cold_cancelled');
+      expect(done).toEqual(['pause']);
+      door.says('paused');
+      await clock.pass(20_000);
+      expect(model.state).toBe('paused');
+    });
+
+    it.each([
+      [new DoorError('door_forbidden', '', 403), 'size_forbidden'],
+      [new DoorError('door_refused', 'not mountable', 422), 'door_refused']
+    ])('says why not, and can be resumed as it was: %#', async (why, code) => {
+      await wait();
+      refusal = why;
+      const answered = model.startOn('l4');
+      await clock.pass(0);
+      door.says('paused');
+      const { asks } = door;
+      await clock.pass(20_000);
+      expect((await answered)?.code).toBe(code);
+      expect(door.asks).toBe(asks);
+      expect(model.state).toBe('paused');
+      expect(model.canResume).toBe(true);
+    });
+
+    it('does not wait for ever', async () => {
+      await wait();
+      const answered = model.startOn('l4');
+      await clock.pass(660_000);
+      expect((await answered)?.code).toBe('cold_overdue');
+      expect(done).toEqual(['pause']);
+    });
+
+    it('is not offered where the owner offers nothing', async () => {
+      await pause();
+      await expect(model.sizes()).rejects.toThrow('door_not_found');
+      expect(await model.startOn('l4')).toBeNull();
+    });
   });
 });
