@@ -19,6 +19,7 @@ from .gate import AdoptionGate
 from .handlers import extension_handlers
 from .kernel_link import KernelLink
 from .launch import launch_settings
+from .machine import image_here
 from .missed_output import OutputWatch
 from .provisioner import configure_default_provisioner
 
@@ -93,6 +94,11 @@ class PauseApp(ExtensionApp):
         ["*TOKEN*", "*SECRET*", "*PASSW*", "*_PWD", "*KEY", "*_KEY_*", "*CREDENTIAL*", "*_PAT", "*_AUTH"],
         help="""Environment variables whose names match one of these patterns are never stored; they are listed as such.
         Nor is one whose value is an address with a password in it.""",
+    ).tag(config=True)
+
+    image = Unicode(
+        help="""The image of this container, noted in checkpoints and compared before a resume. Empty: the environment
+        says it (JUPYTER_PAUSE_IMAGE, or what KubeSpawner sets), else it is not known."""
     ).tag(config=True)
 
     save_timeout = Float(
@@ -259,6 +265,7 @@ class PauseApp(ExtensionApp):
                 shadow_load_timeout=self.shadow_load_timeout,
                 shadow_load_memory=self.shadow_load_memory,
                 on_exit=cast("OnExit", self.on_exit),
+                image=self.image or image_here(),
                 environment=environment,
                 retention=RetentionPolicy(self.keep_checkpoints, self.keep_days * SECONDS_A_DAY, self.max_bytes),
             ),

@@ -82,6 +82,8 @@ class PauserSettings:
     shadow_load_timeout: float = 60.0
     shadow_load_memory: int = 0
     on_exit: OnExit = "discard"
+    #: The container's image; None: not known, or no container.
+    image: str | None = None
     #: Why the mode is `local` although something of a cluster is here.
     environment: Reason | None = None
     retention: RetentionPolicy = field(default_factory=RetentionPolicy)
@@ -471,9 +473,11 @@ class Pauser:
         if request.on_difference == "accept":
             return
         from .checkpoint.compare import differences_with_interpreter
+        from .machine import differences_with_machine, is_asked_about
 
         differences = await differences_with_interpreter(manifest, argv)
-        if differences:
+        differences += await differences_with_machine(manifest, self.settings.image)
+        if is_asked_about(differences):
             raise PauseError("environment_differs", differences=differences)
 
     async def _bring_back(

@@ -11,6 +11,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from . import machine
 from .checkpoint.store import CheckpointError
 from .errors import PauseError
 from .inventory.gpu import used_memory
@@ -266,7 +267,7 @@ class PauseRun:
     async def _seal(self, manifest: dict[str, Any]) -> CheckpointManifest:
         """Sign it with what was found out, sync, rename; only then may the process end."""
         assert self.staging is not None
-        complete = self._shadow.complete(manifest)
+        complete = {**self._shadow.complete(manifest), "machine": await machine.here(self._pauser.settings.image)}
         cancelled = self._operation.cancel_requested.is_set
         try:
             sealed = await asyncio.to_thread(self._store.seal, self.staging, complete, cancelled)

@@ -12,6 +12,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from .errors import PauseError
+from .machine import differences_with_machine
 from .operations import Cancelled
 from .states import BufferProof, Loss, Proof, ResumeReport
 
@@ -48,9 +49,12 @@ class ResumeRun:
         try:
             await self._provisioner.reclaim(pauser.load_file(self._checkpoint_id, result_file))
             operation.enter("restoring")
-            result = await self._wait_for_load(result_file)
+            result, differences = await asyncio.gather(
+                self._wait_for_load(result_file), differences_with_machine(manifest, pauser.settings.image)
+            )
             operation.enter("proving")
             report = self._prove(manifest, result, began)
+            report.differences = differences
             operation.point_of_no_return()
             self._provisioner.settle()
         except BaseException:

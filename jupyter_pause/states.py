@@ -250,6 +250,8 @@ class ResumeReport(Record):
     snapshot: str | None = None
     #: Why the snapshot was not used; None: it was, or there was none.
     fallback: Reason | None = None
+    #: How GPUs and image of the machine differ from those that it was saved on.
+    differences: list[dict[str, Any]] = Field(default_factory=list)
 
 
 class DeviceMemory(Record):

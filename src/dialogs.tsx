@@ -9,6 +9,12 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import React from 'react';
 
 import type { Checkpoint, Difference, KernelRow, Loss } from './api/records';
+import {
+  devicesOf,
+  devicesSentence,
+  differenceName,
+  differenceValue
+} from './differences';
 import { formatBytes, formatTime, localeOf } from './format';
 import { sessionName } from './names';
 import { LossList } from './panel/losses';
@@ -105,6 +111,7 @@ export function confirmDifferences(
   differences: readonly Difference[],
   trans: TranslationBundle
 ): Promise<boolean> {
+  const devices = devicesOf(differences);
   const body = (
     <>
       <p>
@@ -123,13 +130,16 @@ export function confirmDifferences(
         <tbody>
           {differences.slice(0, SHOWN).map(difference => (
             <tr key={difference.name}>
-              <th scope="row">{difference.name}</th>
-              <td>{difference.saved ?? trans.__('not there')}</td>
-              <td>{difference.current ?? trans.__('not there')}</td>
+              <th scope="row">{differenceName(difference, trans)}</th>
+              <td>{differenceValue(difference, difference.saved, trans)}</td>
+              <td>{differenceValue(difference, difference.current, trans)}</td>
             </tr>
           ))}
         </tbody>
       </table>
+      {devices.length > 0 && (
+        <p className="jp-Pause-warning">{devicesSentence(devices, trans)}</p>
+      )}
       <More count={differences.length - SHOWN} trans={trans} />
     </>
   );
@@ -303,38 +313,6 @@ export function confirmWorkspacePause(
       title: trans.__('Pause this workspace?'),
       body,
       accept: trans.__('Pause this workspace')
-    },
-    trans
-  );
-}
-
-/**
- * Say what starting without the memory means, and how it is done: the browser may not delete a snapshot.
- *
- * @returns whether the commands should be copied.
- */
-export function explainColdStart(
-  commands: readonly string[],
-  trans: TranslationBundle
-): Promise<boolean> {
-  const body = (
-    <>
-      <p>
-        {trans.__(
-          'The workspace starts without its memory once its snapshot is gone. That cannot be undone: what is in memory only, and in no kernel checkpoint, is lost.'
-        )}
-      </p>
-      <p>{trans.__('The browser may not delete a snapshot. Run this:')}</p>
-      <pre className="jp-Pause-commands">{commands.join('\n')}</pre>
-    </>
-  );
-  return ask(
-    {
-      title: trans.__('Start without the memory?'),
-      body,
-      refuse: trans.__('Keep the memory'),
-      accept: trans.__('Copy the commands'),
-      dangerous: true
     },
     trans
   );

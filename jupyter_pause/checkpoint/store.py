@@ -62,6 +62,10 @@ class CheckpointManifest(BaseModel):
     python: dict[str, str] = Field(default_factory=dict)
     packages: dict[str, str] = Field(default_factory=dict)
     modules: list[dict[str, str]] = Field(default_factory=list)
+    #: Kinds of devices that hold arrays of it; None in checkpoints from before they were noted.
+    devices: list[str] | None = None
+    #: GPUs and image of the machine (`machine.py`); empty where nobody noted it.
+    machine: dict[str, Any] = Field(default_factory=dict)
     interpreter: dict[str, Any] = Field(default_factory=dict)
     variables: list[dict[str, Any]] = Field(default_factory=list)
     losses: list[dict[str, Any]] = Field(default_factory=list)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .follow import Follower, question_text, show_question
 from .interrupt import HeldInterrupt
-from .output import Output, age, duration, losses_table, moment, size, table
+from .output import Output, age, differences_table, duration, losses_table, moment, size, table
 from .server import ApiCallError, CliError, Server, ServerInfo, choose_server, running_servers
 from .workspace_here import means_workspace, say_workspace
 
@@ -434,6 +434,9 @@ def _say_resumed(output: Output, row: dict[str, Any]) -> None:
     if report.get("fallback"):
         output.say(f"The exact snapshot could not be used: {_reason(report['fallback'])}")
     output.say(f"{_short(row)} {words[report['outcome']]}, in {duration(report['seconds'])}; {checked}")
+    if report.get("differences"):
+        output.say("The machine is not the one that it was saved on:")
+        output.say(differences_table(report["differences"]))
     if proof["mismatched"]:
         output.say("Not as they were saved: " + ", ".join(proof["mismatched"]) + ".")
     if report["losses"]:

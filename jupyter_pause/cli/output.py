@@ -103,11 +103,28 @@ def losses_table(losses: Sequence[dict[str, Any]]) -> str:
 
 def differences_table(differences: Sequence[dict[str, Any]]) -> str:
     """How the environment differs from the one the checkpoint was made in."""
-    rows = [
-        [str(item.get("name")), str(item.get("saved") or "not there"), str(item.get("current") or "not there")]
-        for item in differences
-    ]
-    return table(["NAME", "SAVED", "NOW"], rows)
+    rows = [[_difference_name(item), _value(item, "saved"), _value(item, "current")] for item in differences]
+    devices = sorted({name for item in differences for name in item.get("devices") or ()})
+    text = table(["NAME", "SAVED", "NOW"], rows)
+    if devices:
+        text += (
+            f"\nIt holds arrays on a device ({', '.join(devices)}). Where that is not there, they come back in main "
+            "memory if their library can do that, and else are named as lost."
+        )
+    return text
+
+
+def _difference_name(item: dict[str, Any]) -> str:
+    kinds = {"gpu": "GPUs", "gpu_place": "place of the GPUs", "image": "container image"}
+    return kinds.get(str(item.get("kind")), str(item.get("name")))
+
+
+def _value(item: dict[str, Any], field: str) -> str:
+    """Of a package None is "not there"; of the machine it is "not known", and a GPU can be there or not."""
+    value = item.get(field)
+    if item.get("kind") is None:
+        return str(value or "not there")
+    return "not known" if value is None else str(value) or "none"
 
 
 class Output:

@@ -508,6 +508,7 @@ class Capture:
             },
             "packages": packages.versions(dump.reducer.packages),
             "modules": local_modules.noted(dump.reducer.packages),
+            "devices": sorted(dump.reducer.devices),
             "page_size": layout.PAGE,
             "chunk_size": layout.CHUNK,
             "interpreter": self._interpreter,

@@ -18,7 +18,7 @@ import typing
 from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
-from . import arrays, compiled_types, generated, inside, living, recipes, revivers
+from . import arrays, compiled_types, devices, generated, inside, living, recipes, revivers
 from .context import live_main, live_shell
 from .definitions import CannotSave, Definitions, ModuleGlobals, code_object, new_by_base, refuse_compiled
 from .tombstone import Tombstone, loss_of
@@ -58,6 +58,8 @@ class Reducer:
         self.handlers: Dict[type, Handler] = {}
         #: Top-level names of the packages that the checkpoint refers to.
         self.packages: Set[str] = set()
+        #: Kinds of devices that hold arrays of it.
+        self.devices: Set[str] = set()
         self._bad_classes: Dict[type, str] = {}
         self._singletons: Dict[type, Dict[int, str]] = {}
         self._helpers = helpers
@@ -78,9 +80,18 @@ class Reducer:
         """The way for a type, chosen once."""
         handler = self.handlers.get(cls)
         if handler is None:
-            handler = self.handlers[cls] = self._choose(cls)
+            handler = self._choose(cls)
+            if devices.may_be(cls):
+                handler.call = functools.partial(self._of_device, handler.call)
+            self.handlers[cls] = handler
             self._count(getattr(cls, "__module__", None))
         return handler
+
+    def _of_device(self, call: Callable[[Any], Any], value: Any) -> Any:
+        kind = devices.kind_of(value)
+        if kind is not None:
+            self.devices.add(kind)
+        return call(value)
 
     def _count(self, module: Any) -> None:
         if isinstance(module, str):

@@ -295,7 +295,17 @@ export interface components {
         Difference: {
             name: string;
             saved: string | null;
+            /** @description null: not there. Of `kind`s: not known, and empty: no GPU */
             current: string | null;
+            /**
+             * @description Of the machine: GPUs by model and number; the same GPUs at other indexes; the image of the container
+             * @enum {string}
+             */
+            kind?: "gpu" | "gpu_place" | "image";
+            /** @description false: told only, the resume goes on */
+            asked?: boolean;
+            /** @description Kinds of devices that hold arrays of the checkpoint */
+            devices?: string[];
         };
         Question: {
             /** @enum {string} */
@@ -386,6 +396,8 @@ export interface components {
             snapshot?: string | null;
             /** @description Why the snapshot was not used */
             fallback?: components["schemas"]["Reason"] | null;
+            /** @description How the machine differs from the one that it was saved on */
+            differences?: components["schemas"]["Difference"][];
         };
         PauseReport: {
             kernel: string;

@@ -7,6 +7,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
 
 import type { ResumeReport } from '../api/records';
+import { differenceSentence } from '../differences';
 import { formatBytes, formatDuration, formatTime, localeOf } from '../format';
 import { snapshotReason } from '../sentences/snapshots';
 import { LossList } from './losses';
@@ -59,6 +60,11 @@ export function ResumedReport(props: {
           )}
         </p>
       )}
+      {(report.differences ?? []).map(difference => (
+        <p key={difference.name} className="jp-Pause-detail">
+          {differenceSentence(difference, trans)}
+        </p>
+      ))}
       <dl className="jp-Pause-facts">
         <dt>{trans.__('When')}</dt>
         <dd>{formatTime(report.at, locale)}</dd>
