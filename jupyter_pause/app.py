@@ -172,6 +172,12 @@ class PauseApp(ExtensionApp):
         are paused one by one, whatever is here.""",
     ).tag(config=True)
 
+    workspaces_path = Unicode(
+        "/workspaces/",
+        help="""Where the gateway serves Kubeflow's page of Workspaces, on the origin of this server's tab; its backend
+        is at `api/v1` below it. A browser resumes a workspace through it.""",
+    ).tag(config=True)
+
     checkpoint_budget = Float(
         60.0,
         help="""Seconds that kernel checkpoints may take before the pod is snapshotted, biggest kernel first. They are
@@ -310,6 +316,7 @@ class PauseApp(ExtensionApp):
         return WorkspaceStarter(
             WorkspaceOptions(
                 owner=self.owner,
+                workspaces_path=self.workspaces_path,
                 checkpoint_budget=self.checkpoint_budget,
                 snapshot_timeout=self.snapshot_timeout,
                 apply_checkpoints=self.apply_checkpoints,

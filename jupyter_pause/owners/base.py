@@ -130,6 +130,7 @@ class OwnerContext:
 
     `client` None: there is no Kubernetes here. `namespace`, `name`: as `detection.identify` found them; `pod`: our own,
     where known. `places`: folders that must outlive the pod. `hub`: the Hub's server, as the environment says.
+    `workspaces_path`: where Kubeflow's page of Workspaces is, on the origin of the tab.
     """
 
     client: ClusterClient | None
@@ -139,6 +140,7 @@ class OwnerContext:
     clock: Clock
     places: tuple[Path, ...] = ()
     hub: HubServer | None = None
+    workspaces_path: str = "/workspaces/"
 
 
 class WorkspaceOwner(Protocol):

@@ -61,8 +61,9 @@ class KubeflowOwner:
         clock: Clock,
         pod_name: str | None = None,
         places: Sequence[Path] = (),
+        workspaces_path: str = "/workspaces/",
     ) -> None:
-        """`places`: folders that must outlive the pod (home, checkpoints)."""
+        """`places`: folders that must outlive the pod (home, checkpoints). `workspaces_path`: see `door`."""
         self.namespace: str | None = namespace
         self.name = name
         self._space = namespace
@@ -70,6 +71,7 @@ class KubeflowOwner:
         self._clock = clock
         self._pod_name = pod_name
         self._places = places
+        self._page = f"/{workspaces_path.strip('/')}/".replace("//", "/")
         self._workspace: Follower = client.follow(WORKSPACES, namespace=namespace, name=name)
         self._pods: Follower | None = None
         self._events: Follower | None = None
@@ -82,11 +84,15 @@ class KubeflowOwner:
     # --- looking ------------------------------------------------------------------------------------------------
 
     def door(self) -> ResumeDoor:
-        """Kubeflow's own backend on the origin of the notebook's tab."""
+        """Kubeflow's own backend on the origin of the notebook's tab.
+
+        Its routes serve the page at `/workspaces/` (kubeflow/notebooks, workspaces/frontend/manifests); a gateway may
+        serve it elsewhere.
+        """
         return ResumeDoor(
             kind="kubeflow",
-            api=f"/workspaces/api/v1/workspaces/{self._space}/{self.name}",
-            page="/workspaces/",
+            api=f"{self._page}api/v1/workspaces/{self._space}/{self.name}",
+            page=self._page,
             command=f"jupyter pause resume {self.name} --namespace {self._space}",
         )
 
@@ -364,6 +370,7 @@ def open_owner(context: OwnerContext) -> KubeflowOwner:
         clock=context.clock,
         pod_name=context.pod,
         places=context.places,
+        workspaces_path=context.workspaces_path,
     )
 
 

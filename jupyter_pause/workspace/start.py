@@ -29,6 +29,7 @@ class WorkspaceOptions:
     """What app.py reads from the configuration. Times are seconds."""
 
     owner: str
+    workspaces_path: str
     checkpoint_budget: float
     snapshot_timeout: float
     apply_checkpoints: str
@@ -111,6 +112,7 @@ class WorkspaceStarter:
             clock=pauser.clock,
             places=(Path.home(), pauser.settings.checkpoint_dir),
             hub=self.surroundings.hub,
+            workspaces_path=self._options.workspaces_path,
         )
         try:
             return open_owner(found.kind, context)

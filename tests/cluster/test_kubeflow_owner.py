@@ -138,3 +138,17 @@ async def test_a_workspace_that_is_not_there_is_unknown(api_server: ApiServer, n
         with pytest.raises(ClusterError) as caught:
             await owner.release()
         assert caught.value.code == "cluster_not_found"
+
+
+@pytest.mark.parametrize(
+    ("path", "page"),
+    [
+        ("/workspaces/", "/workspaces/"),
+        ("team/workspaces", "/team/workspaces/"),
+        ("/", "/"),
+    ],
+)
+async def test_where_the_page_of_workspaces_is(api_server: ApiServer, tmp_path: Path, path: str, page: str) -> None:
+    async with owner_of(api_server, "team", tmp_path, workspaces_path=path) as owner:
+        door = owner.door()
+        assert (door.page, door.api) == (page, f"{page}api/v1/workspaces/team/w")
