@@ -37,7 +37,8 @@ def obstacles(pid: int, *, transport: str, criu: Path, folder: Path) -> list[Rea
         pids = tree(pid)
         found = [*_room(pids, folder)]
         for one in pids:
-            found += [*_owner(one), *_tracer(one), *_open_things(one, pids, criu)]
+            strangers = list(_owner(one))  # what they have open may not be looked at, and they are reason enough
+            found += strangers or [*_tracer(one), *_open_things(one, pids, criu)]
         found += _unix_sockets(pids, transport)
     except (psutil.Error, OSError):
         return [reason("process_gone")]
