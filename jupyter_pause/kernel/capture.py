@@ -528,9 +528,9 @@ def kind_of(value: Any) -> str:
         return "tombstone"
     if issubclass(type(value), type):
         return "class"
-    if isinstance(value, types.ModuleType):
+    if issubclass(type(value), types.ModuleType):
         return "module"
-    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType)):
+    if issubclass(type(value), (types.FunctionType, types.BuiltinFunctionType, types.MethodType)):
         return "function"
     return "data"
 
@@ -540,7 +540,7 @@ def _order(item: Tuple[Any, Any]) -> int:
     name, value = item
     if is_internal(name):
         return 4  # a loss in the history is named by its variable, if it has one
-    if isinstance(value, types.ModuleType):
+    if issubclass(type(value), types.ModuleType):
         return 0
     if type(value) in ATOMS:
         return 1

@@ -18,7 +18,7 @@ import typing
 from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
-from . import arrays, compiled_types, devices, generated, inside, living, recipes, revivers
+from . import arrays, compiled_types, devices, generated, inside, living, recipes, revivers, sizes
 from .context import live_main, live_shell
 from .definitions import CannotSave, Definitions, ModuleGlobals, code_object, new_by_base, refuse_compiled
 from .tombstone import Tombstone, loss_of
@@ -387,7 +387,12 @@ class Reducer:
 
     def _is_imported(self, value: Any) -> bool:
         """A module that comes back by importing it again; one made by hand is stored with its content."""
-        return isinstance(value, ModuleType) and value is sys.modules.get(value.__name__)
+        if not issubclass(type(value), ModuleType):
+            return False
+        # Past the module's own look-up: asking a lazy module for its name would import it.
+        names: Any = vars(ModuleType)["__dict__"]
+        name = names.__get__(value).get("__name__")
+        return type(name) is str and value is sys.modules.get(name)
 
     def look(self, value: Any) -> Any:
         """The recipe of an object where having it costs nothing and changes nothing; else None. Raises Lost."""
@@ -395,11 +400,10 @@ class Reducer:
         if cls in ATOMS:
             return None
         handler = self.handler_of(cls)
-        if handler.way in ("own", "revive", "lost") or cls.__module__.split(".")[0] in COSTLY:
+        if handler.way in ("own", "revive", "lost") or sizes.package_of(cls) in COSTLY:
             return None
-        # Asked of the type first: an object's own ``__getattr__`` may raise anything.
-        size = value.nbytes if hasattr(cls, "nbytes") else None
-        if isinstance(size, int) and size > 1 << 20:
+        # The state of what pandas makes refers to its arrays and copies none.
+        if sizes.package_of(cls) != "pandas" and sizes.held_bytes(value) > 1 << 20:
             return None
         return handler.call(value)
 

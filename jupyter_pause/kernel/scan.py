@@ -15,7 +15,8 @@ import types
 from collections import deque
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
-from . import arrays, capture, losses
+from . import arrays, capture, losses, sizes
+from .inside import attributes_of
 from .reducing import ATOMS, Lost, Reducer, children, inside_recipe, key_text, reason_of
 from .revivers import Help
 from .tombstone import loss_of
@@ -242,7 +243,7 @@ class Scanner:
             if handler.way in ("plain", "recipe") and _walk(value) is None:
                 return inside_recipe(value, self._reducer.look(value))
             if _walk(value) is not None:
-                return [("." + name, item) for name, item in list(getattr(value, "__dict__", {}).items())]
+                return [("." + name, item) for name, item in attributes_of(value).items()]
             return children(value, self._reducer)
         except Exception:
             return []
@@ -270,10 +271,11 @@ _MEASURED = frozenset((str, bytes, bytearray, float))
 
 def _walk(value: Any) -> Optional[Tuple[Iterator[Any], str]]:
     """An iterator over what a container holds, without copying it; None for other objects."""
-    if isinstance(value, dict):
+    cls = type(value)  # never isinstance: it asks the object for its ``__class__``
+    if issubclass(cls, dict):
         return iter(dict.items(value)), "dict"
     for kind, step in _SEQUENCES:
-        if isinstance(value, kind):
+        if issubclass(cls, kind):
             return kind.__iter__(value), step
     np = arrays.module()
     if np is not None and type(value) is getattr(np, "ndarray", None) and value.dtype.hasobject:
@@ -285,17 +287,13 @@ def _own_size(value: Any) -> int:
     """Bytes of the object itself with the memory that it owns."""
     cls = type(value)
     if arrays.is_array(value):
-        return 128 if arrays.is_array(value.base) else int(value.nbytes)
-    if issubclass(type(value), (type, types.ModuleType, types.FunctionType)):
+        return 128 if arrays.is_array(value.base) else sizes.array_bytes(value)
+    if issubclass(cls, (type, types.ModuleType, types.FunctionType)):
         return 0
-    try:
-        size = sys.getsizeof(value)
-        if cls.__module__.split(".")[0] not in ("builtins", "__main__", "pandas", __package__):
-            held = getattr(value, "nbytes", None)
-            size = max(size, held) if type(held) is int else size
-    except Exception:
-        return 0
-    return size
+    size = sizes.own_bytes(value)
+    if sizes.package_of(cls) in ("builtins", "pandas", __package__):
+        return size
+    return max(size, sizes.held_bytes(value))
 
 
 def _text(path: Path) -> str:
