@@ -8,6 +8,7 @@ jupyter-pause installed.
 
 from __future__ import annotations
 
+import compileall
 import json
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import jupyter_pause
 from tests.harness import ServerProcess
 
 IMPORTS = "import numpy, json, asyncio"
@@ -45,6 +47,8 @@ def around(server: ServerProcess, kernel: str) -> dict[str, float]:
 
 def main() -> None:
     """Interleaved rounds."""
+    # As an installation by pip leaves it; a checkout under PYTHONDONTWRITEBYTECODE would compile at every start.
+    compileall.compile_dir(str(Path(jupyter_pause.__file__).parent), quiet=2)
     server = ServerProcess(Path(sys.argv[1])).start()
     rounds: list[dict[str, Any]] = []
     try:
