@@ -284,6 +284,8 @@ class PauseApp(ExtensionApp):
             snapshots=self._snapshots,
         )
         self._link = KernelLink(pauser, self.log)
+        if pauser.snapshots is not None:
+            pauser.snapshots.link = self._link.path
         self._owner.publish_launch_settings(
             socket=self._link.path,
             secret_file=store.secret_file,

@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import PauseError
+from .states import Loss
 
 if TYPE_CHECKING:
     from .pauser import Pauser
 
 #: A Unix socket's path may be about 100 bytes long (`sun_path` in unix(7) is 108 with its end).
 LONGEST_SOCKET_PATH = 100
-LONGEST_LINE = 65536
+#: Bytes of a request: `%pause` tells everything that a checkpoint would lose.
+LONGEST_LINE = 16 << 20
 FOLDER_PREFIX = "jpause-"
 #: How many cells that did not run are remembered.
 MOST_CELLS = 10_000
@@ -118,8 +120,13 @@ class KernelLink:
     async def _op_pause(self, request: dict[str, Any]) -> dict[str, Any]:
         on_loss = "accept" if request.get("on_loss") == "accept" else "refuse"
         kernel_id = str(request.get("kernel_id"))
-        operation, staging = await self._pauser.pause_from_kernel(kernel_id, on_loss)  # type: ignore[arg-type]
+        losses = _losses(request)
+        operation, staging = await self._pauser.pause_from_kernel(kernel_id, on_loss, losses)  # type: ignore[arg-type]
         return {"operation": operation.id, "staging": str(staging)}
+
+    async def _op_preview(self, request: dict[str, Any]) -> dict[str, Any]:
+        lost = await self._pauser.lost_for_good(str(request.get("kernel_id")), _losses(request))
+        return {"losses": [loss.model_dump() for loss in lost]}
 
     async def _op_status(self, request: dict[str, Any]) -> dict[str, Any]:
         state = await self._pauser.state()
@@ -157,6 +164,11 @@ def remove_stale_folders(base: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         except OSError:
             continue
+
+
+def _losses(request: dict[str, Any]) -> list[Loss]:
+    """What the kernel found that a checkpoint would lose. Raises ValueError."""
+    return [Loss.model_validate(loss) for loss in request.get("losses") or []]
 
 
 def _same_user(writer: asyncio.StreamWriter) -> bool:

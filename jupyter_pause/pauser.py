@@ -290,13 +290,18 @@ class Pauser:
         exactly = self.kernels.provisioner(kernel_id).by_snapshot_only
         return (ExactPauseRun if exactly else PauseRun)(self, operation, kernel_id, options)
 
-    async def pause_from_kernel(self, kernel_id: str, on_loss: OnLoss) -> tuple[Operation, Path]:
-        """`%pause`: the kernel captures by itself after its cell; returns the folder it writes to."""
+    async def pause_from_kernel(self, kernel_id: str, on_loss: OnLoss, losses: list[Loss]) -> tuple[Operation, Path]:
+        """`%pause`: the kernel captures by itself after its cell; returns the folder it writes to.
+
+        `losses`: what the kernel found that a checkpoint would lose. Raises PauseError.
+        """
         if self.kernels.provisioner(kernel_id).paused:
             raise PauseError("kernel_not_found")
         operation = self.operations.begin("pause", [kernel_id], "magic")
         run = PauseRun(self, operation, kernel_id, PauseOptions(on_loss, "wait", "magic", wait_for_kernel=False))
         try:
+            if on_loss == "refuse":
+                await self._require_no_loss(kernel_id, losses)
             await run.prepare()
         except BaseException:
             self.operations.abandon(operation)
@@ -327,11 +332,19 @@ class Pauser:
             raise PauseError("kernel_busy")
         if busy or request.on_loss == "accept":
             return
-        losses = await self._known_losses(kernel_id)
-        if losses and not await self.snapshot_obstacles(kernel_id):
-            losses = not_exact(losses)
+        await self._require_no_loss(kernel_id, await self._known_losses(kernel_id))
+
+    async def _require_no_loss(self, kernel_id: str, losses: list[Loss]) -> None:
+        """Raises PauseError `would_lose` for what would not come back."""
+        losses = await self.lost_for_good(kernel_id, losses)
         if losses:
             raise PauseError("would_lose", losses=losses)
+
+    async def lost_for_good(self, kernel_id: str, losses: list[Loss]) -> list[Loss]:
+        """Of what a checkpoint would lose, what even a snapshot, where one can be had, would not bring back."""
+        if losses and not await self.snapshot_obstacles(kernel_id):
+            return not_exact(losses)
+        return losses
 
     async def _precheck_exact(self, kernel_id: str, request: PauseRequest) -> None:
         """A kernel without our code: Jupyter knows whether it is busy, and only a snapshot keeps it."""

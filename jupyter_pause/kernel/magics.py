@@ -137,13 +137,10 @@ class PauseCommands:
     def _pause(self, accept: bool) -> Text:
         link.address_of_server(self._agent.files)  # said first: a scan of large variables may take its time
         losses = [] if accept else self._agent.inventory.scan_now()["losses"]
-        if losses:
-            first = "Not paused: {} would be lost.".format(_count(len(losses), "thing"))
-            hint = "Use %pause --accept-loss to pause all the same, or remove {} first.".format(
-                "it" if len(losses) == 1 else "them"
-            )
-            return Text([first, hint], _loss_rows(losses))
-        answer = self._ask({"op": "pause", "on_loss": "accept" if accept else "refuse"})
+        # Only the server knows whether a snapshot of the process would keep them.
+        answer = self._ask({"op": "pause", "on_loss": "accept" if accept else "refuse", "losses": losses})
+        if answer.get("code") == "would_lose":
+            return _would_lose(answer.get("losses") or losses)
         if not answer.get("ok"):
             return _refusal("Not paused", answer)
         self._agent.capture_after_cell(answer["staging"])
@@ -159,12 +156,27 @@ class PauseCommands:
         kept = [item for item in found["variables"] if item["fate"] in ("in checkpoint", "kept", "rebuilt")]
         size = sum(item["bytes"] or 0 for item in kept)
         lines = ["{} would be kept, about {}.".format(_count(len(kept), "variable"), _size(size))]
-        losses = found["losses"]
+        losses = self._lost_for_good(found["losses"])
         if losses:
             lines.append("{} would be lost:".format(_count(len(losses), "thing")))
+        elif found["losses"]:
+            lines.append(
+                "Nothing would be lost: what a checkpoint cannot hold ({}) comes back with a snapshot of the "
+                "whole process.".format(_count(len(found["losses"]), "thing"))
+            )
         else:
             lines.append("Nothing would be lost.")
         return Text(lines, _loss_rows(losses))
+
+    def _lost_for_good(self, losses: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What even a snapshot would not keep; all of it where the server cannot say."""
+        if not losses:
+            return []
+        try:
+            answer = self._ask({"op": "preview", "losses": losses})
+        except link.ServerUnreachableError:
+            return losses
+        return (answer.get("losses") or []) if answer.get("ok") else losses
 
     def _status(self) -> Text:
         answer = self._ask({"op": "status"})
@@ -205,6 +217,14 @@ class PauseCommands:
 
     def _ask(self, content: dict[str, Any]) -> dict[str, Any]:
         return link.request(self._agent.files, content)
+
+
+def _would_lose(losses: list[dict[str, Any]]) -> Text:
+    first = "Not paused: {} would be lost.".format(_count(len(losses), "thing"))
+    hint = "Use %pause --accept-loss to pause all the same, or remove {} first.".format(
+        "it" if len(losses) == 1 else "them"
+    )
+    return Text([first, hint], _loss_rows(losses))
 
 
 def _refusal(start: str, answer: dict[str, Any]) -> Text:

@@ -111,6 +111,8 @@ class SnapshotEngine:
     def __init__(self, root: Path, secret_file: Path, availability: Availability, clock: Clock, log: Any) -> None:
         self.availability = availability
         self.store = SnapshotStore(root, secret_file)
+        #: The socket at which we listen to kernels: no obstacle.
+        self.link: Path | None = None
         self._root = root
         self._clock = clock
         self._log = log
@@ -134,7 +136,7 @@ class SnapshotEngine:
             assert verdict.reason is not None
             return [verdict.reason]
         return await asyncio.to_thread(
-            obstacles, pid, transport=transport, criu=verdict.criu.program, folder=self._root
+            obstacles, pid, transport=transport, criu=verdict.criu.program, folder=self._root, link=self.link
         )
 
     # --- taking -------------------------------------------------------------------------------------------------

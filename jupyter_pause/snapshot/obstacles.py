@@ -28,10 +28,11 @@ _PLUGIN_FOLDERS = ("lib/criu", "lib64/criu")
 _ROOM_FACTOR, _ROOM_EXTRA = 1.05, 64 << 20
 
 
-def obstacles(pid: int, *, transport: str, criu: Path, folder: Path) -> list[Reason]:
+def obstacles(pid: int, *, transport: str, criu: Path, folder: Path, link: Path | None = None) -> list[Reason]:
     """All that is known to stand in the way of dumping this kernel; empty when nothing is. Blocks.
 
-    `folder` is where the snapshot would go.
+    `folder` is where the snapshot would go. `link` is the socket at which we listen to kernels: one that is just asking
+    us to pause it is connected to that, and will not be when it is dumped.
     """
     try:
         pids = tree(pid)
@@ -39,7 +40,7 @@ def obstacles(pid: int, *, transport: str, criu: Path, folder: Path) -> list[Rea
         for one in pids:
             strangers = list(_owner(one))  # what they have open may not be looked at, and they are reason enough
             found += strangers or [*_tracer(one), *_open_things(one, pids, criu)]
-        found += _unix_sockets(pids, transport)
+        found += _unix_sockets(pids, transport, link)
     except (psutil.Error, OSError):
         return [reason("process_gone")]
     unique: dict[str, Reason] = {}
@@ -125,9 +126,11 @@ def _has_cuda_plugin(criu: Path) -> bool:
     return plugin and shutil.which("cuda-checkpoint") is not None
 
 
-def _unix_sockets(pids: list[int], transport: str) -> Iterator[Reason]:
+def _unix_sockets(pids: list[int], transport: str, link: Path | None) -> Iterator[Reason]:
     mine = unix_peers.sockets_of(pids)
     outside = {peer for inode, peer in unix_peers.peers().items() if inode in mine and peer not in mine and peer}
+    if outside and link is not None:
+        outside -= unix_peers.bound_to(link)
     if not outside:
         return
     if transport == "ipc":

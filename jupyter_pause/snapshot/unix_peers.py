@@ -1,6 +1,8 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
-"""Which Unix sockets are connected to which: the kernel tells by netlink (sock_diag(7)), /proc/net/unix does not."""
+"""Which Unix sockets are connected to which, and by which name: the kernel tells by netlink (sock_diag(7)); what
+/proc/net/unix tells lacks the other end.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 _NLM_F_REQUEST_DUMP = 0x1 | 0x300
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
-_UDIAG_SHOW_PEER = 0x4
-_UNIX_DIAG_PEER = 2
+_UDIAG_SHOW_NAME, _UDIAG_SHOW_PEER = 0x1, 0x4
+_UNIX_DIAG_NAME, _UNIX_DIAG_PEER = 0, 2
 _HEADER = struct.Struct("=IHHII")
 #: family, protocol, padding, states, inode, what to show, cookie (linux/unix_diag.h)
 _REQUEST = struct.Struct("=BBHIII2I")
@@ -28,23 +31,43 @@ _ATTRIBUTE = struct.Struct("=HH")
 
 def peers() -> dict[int, int]:
     """Inode of each connected Unix socket -> inode of its other end. Blocks (milliseconds); raises OSError."""
-    request = _REQUEST.pack(socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, _UDIAG_SHOW_PEER, 0xFFFFFFFF, 0xFFFFFFFF)
+    return {
+        inode: struct.unpack_from("=I", value)[0]
+        for inode, attribute, value in _all_sockets(_UDIAG_SHOW_PEER)
+        if attribute == _UNIX_DIAG_PEER
+    }
+
+
+def bound_to(path: Path) -> set[int]:
+    """Inodes of the sockets with this name: the one that listens, and one for each connection that it accepted.
+
+    Blocks (milliseconds); raises OSError.
+    """
+    name = os.fsencode(path)
+    return {
+        inode
+        for inode, attribute, value in _all_sockets(_UDIAG_SHOW_NAME)
+        if attribute == _UNIX_DIAG_NAME and value.rstrip(b"\0") == name
+    }
+
+
+def _all_sockets(show: int) -> Iterator[tuple[int, int, bytes]]:
+    """Inode, attribute and value, for every Unix socket of this network namespace."""
+    request = _REQUEST.pack(socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, show, 0xFFFFFFFF, 0xFFFFFFFF)
     message = _HEADER.pack(_HEADER.size + len(request), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST_DUMP, 1, 0) + request
-    found: dict[int, int] = {}
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as link:
         link.settimeout(5.0)
         link.send(message)
         while True:
             for kind, body in _messages(link.recv(1 << 16)):
                 if kind == _NLMSG_DONE:
-                    return found
+                    return
                 if kind == _NLMSG_ERROR:
                     (code,) = struct.unpack_from("=i", body)
                     raise OSError(-code, os.strerror(-code))
                 inode = _ANSWER.unpack_from(body)[4]
                 for attribute, value in _attributes(body[_ANSWER.size :]):
-                    if attribute == _UNIX_DIAG_PEER:
-                        (found[inode],) = struct.unpack_from("=I", value)
+                    yield inode, attribute, value
 
 
 def sockets_of(pids: Iterable[int]) -> dict[int, int]:

@@ -38,7 +38,7 @@ def test_pause_in_a_run_all(kernel_of_any_python: LiveKernel, door: Door) -> Non
     assert [answer.status for answer in answers] == ["ok", "ok"] + ["aborted"] * 20
     assert answers[1].text.startswith("Pausing")
     assert all(answer.states == ["busy", "idle"] for answer in answers)
-    assert door.requests[0] == {"op": "pause", "on_loss": "refuse", "kernel_id": kernel.id}
+    assert door.requests[0] == {"op": "pause", "on_loss": "refuse", "losses": [], "kernel_id": kernel.id}
     assert kernel.result(staging)["status"] == "ok"
     reported = [request for request in door.requests if request["op"] == "aborted"]
     assert reported[-1]["messages"] == sent[2:]
@@ -87,13 +87,15 @@ def test_cells_that_come_during_the_capture_are_aborted_before_the_result(linked
 
 def test_losses_are_printed_and_the_pause_refused(linked: LiveKernel, door: Door) -> None:
     linked.execute("gen = (n for n in range(3))")
+    door.answers["pause"] = {"ok": False, "code": "would_lose", "message": "Something would be lost."}
     answer = linked.execute("%pause")
     assert answer.text.startswith("Not paused: 1 thing would be lost.")
     assert "gen" in answer.text
     assert "cell 1" in answer.text
     assert "--accept-loss" in answer.text
     assert "<table>" in answer.html
-    assert door.requests == []
+    (asked,) = door.requests  # the server decides: it knows whether a snapshot would keep it
+    assert [(asked["on_loss"], [loss["name"] for loss in asked["losses"]])] == [("refuse", ["gen"])]
     assert linked.execute("next(gen)").text == "0"
 
 
@@ -107,12 +109,16 @@ def test_losses_may_be_accepted(linked: LiveKernel, door: Door) -> None:
 
 def test_preview_changes_nothing(linked: LiveKernel, door: Door) -> None:
     linked.execute("import numpy as np; big = np.ones(1 << 20); gen = (n for n in range(3))")
+    door.answers["preview"] = {"ok": False, "code": "internal", "message": "It cannot say."}
     answer = linked.execute("%pause --preview")
     assert "8.0 MiB" in answer.text
     assert "1 thing would be lost" in answer.text
     assert "gen" in answer.text
-    assert door.requests == []
-    assert linked.execute("1").status == "ok"
+    assert [request["op"] for request in door.requests] == ["preview"]
+    door.answers["preview"] = {"ok": True, "losses": []}
+    answer = linked.execute("%pause --preview")
+    assert "Nothing would be lost: what a checkpoint cannot hold (1 thing) comes back" in answer.text
+    assert "gen" not in answer.text
 
 
 def test_what_the_server_says_is_shown(linked: LiveKernel, door: Door) -> None:

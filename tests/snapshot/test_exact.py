@@ -16,7 +16,7 @@ import pytest
 
 from tests.harness import HttpError, ServerProcess, until
 
-from .driver import paused, row, snapshots
+from .driver import paused, resumed, row, snapshots
 
 #: What no checkpoint can hold, beside what it can. The random values exist in this process's memory only.
 STATE = """
@@ -167,6 +167,30 @@ def test_a_cell_sent_while_paused_runs_after_the_resume(server: ServerProcess) -
         assert server.resume(kernel=kernel)["state"] == "done"
         reply = until(lambda: _reply(client, message), "the cell runs")
     assert reply["user_expressions"]["value"]["data"]["text/plain"] == "1"
+
+
+def test_pause_from_a_cell_keeps_the_process_too(server: ServerProcess) -> None:
+    kernel = server.notebook("a.ipynb")["kernel"]["id"]
+    pid = server.run(
+        kernel, "import os\nhalf = iter(n for n in range(100))\nwhile next(half) < 41: pass", "os.getpid()"
+    )
+    with server.client(kernel) as client:
+        client.execute("before = 1\n%pause\nafter = 2")
+        queued = client.execute("after = 3")
+        until(lambda: row(server, kernel)["state"] == "paused", "it pauses after its own cell")
+    report = row(server, kernel)["last_pause"]
+    assert (report["snapshot_reasons"], bool(report["snapshot"])) == ([], True)
+    assert row(server, kernel)["aborted_cells"] == [queued]
+    assert resumed(server, kernel)["via"] == "snapshot"
+    assert server.run(kernel, "", "(os.getpid(), before, after, next(half))") == f"({pid}, 1, 2, 42)"
+
+
+def test_a_lost_connection_refuses_the_pause_from_a_cell_even_so(server: ServerProcess) -> None:
+    kernel = server.notebook("a.ipynb")["kernel"]["id"]
+    server.run(kernel, "import socket\nhalf = iter(n for n in range(9))\nline = socket.create_server(('127.0.0.1', 0))")
+    server.run(kernel, "%pause")
+    assert row(server, kernel)["state"] == "running"
+    assert server.run(kernel, "", "next(half)") == "0"
 
 
 def _reply(client: Any, message: str) -> dict[str, Any] | None:

@@ -11,8 +11,10 @@ import os
 import pty
 import secrets
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,6 +69,19 @@ def test_ipc_with_a_client(tmp_path: Path) -> None:
         client.stop_channels()
     finally:
         manager.shutdown_kernel(now=True)
+
+
+def test_asking_us_by_our_own_socket_is_none() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        folder, link = Path(name), Path(name) / "s"
+        door.bind(str(link))
+        door.listen()
+        asking = f"import socket; line = socket.socket(socket.AF_UNIX); line.connect({str(link)!r})"
+        with process(asking) as pid, door.accept()[0]:
+            criu = folder / "criu"
+            assert obstacles(pid, transport="tcp", criu=criu, folder=folder, link=link) == []
+            (found_without,) = obstacles(pid, transport="tcp", criu=criu, folder=folder, link=folder / "other")
+            assert found_without.code == "unix_socket_outside"
 
 
 def test_another_programs_terminal(tmp_path: Path) -> None:
