@@ -13,7 +13,21 @@ import threading
 import time
 from typing import Any, Callable
 
-from . import control, files, gate, history, interpreter, link, loading, mark, register, saving, settings, tips
+from . import (
+    control,
+    files,
+    gate,
+    history,
+    interpreter,
+    link,
+    loading,
+    mark,
+    register,
+    saving,
+    settings,
+    subshells,
+    tips,
+)
 from .files import KernelFiles
 
 REQUEST = "jupyter_pause_request"
@@ -61,7 +75,11 @@ class Agent:
             try:
                 part()
             except Exception as error:
-                self.problems.append("{}: {}: {}".format(part.__name__.strip("_"), type(error).__name__, error))
+                self.note_problem(part.__name__.strip("_"), error)
+
+    def note_problem(self, part: str, error: Exception) -> None:
+        """Something in here did not work; the server shows it."""
+        self.problems.append("{}: {}: {}".format(part, type(error).__name__, error))
 
     def _install_handlers(self) -> None:
         self.kernel.shell_handlers[REQUEST] = self._on_request
@@ -86,7 +104,7 @@ class Agent:
 
             self._watchdog = watchdog.start(self)
         except Exception as error:
-            self.problems.append("watchdog: {}: {}".format(type(error).__name__, error))
+            self.note_problem("watchdog", error)
 
     # --- capture ------------------------------------------------------------------------------------------------
 
@@ -160,6 +178,7 @@ class Agent:
 
         skip_env = request.get("skip_env") or self.files.server().get("skip_env")
         state = interpreter.describe(self.shell, self.baseline, skip_env)
+        state["subshells"] = subshells.running(self.kernel)
         state["background"] = self.inventory.background_losses() if self.inventory is not None else []
         namespace = self.shell.user_ns
         shadow_start.write(staging, namespace, state)

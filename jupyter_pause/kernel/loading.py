@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import files, history, interpreter
+from . import files, history, interpreter, subshells
 
 if TYPE_CHECKING:
     from .agent import Agent
@@ -84,6 +84,9 @@ def _load(agent: Agent, request: dict[str, Any]) -> dict[str, Any]:
     _restore_history(agent.shell, state)
     losses += interpreter.apply_after(agent.shell, state)
     losses += state.get("background") or []
+    subshells.start_again(
+        agent.kernel, state.get("subshells") or [], lambda error: agent.note_problem("subshells", error)
+    )
     result["losses"] = result["losses"] + losses
     result["execution_count"] = agent.shell.execution_count
     if losses and result["outcome"] == "restored":

@@ -57,6 +57,10 @@ class _Comm(Reviver):
 def make_comm(cls: Any, identifier: str, target: str) -> Any:
     """A line that the other side has open already; it answers to messages."""
     made = cls(comm_id=identifier, target_name=target, primary=False)
+    kernels = getattr(sys.modules.get("ipykernel.kernelbase"), "Kernel", None)
+    # ipykernel's lines learn their kernel when they are opened; widgets say nothing over one that has none.
+    if getattr(made, "kernel", made) is None and kernels is not None and kernels.initialized():
+        made.kernel = kernels.instance()
     importlib.import_module("comm").get_comm_manager().register_comm(made)
     return made
 
