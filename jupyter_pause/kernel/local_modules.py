@@ -13,6 +13,8 @@ import sys
 import sysconfig
 from typing import Any, Dict, Iterable, List, Optional
 
+from . import packages
+
 #: Files larger than this are no source that anybody wrote.
 LARGEST = 4 << 20
 #: More modules than this are not noted: a checkout with thousands of files is compared by its first ones.
@@ -54,7 +56,7 @@ def _own_file(module: Any) -> Optional[str]:
         return None
     path = os.path.abspath(path)
     parts = path.split(os.sep)
-    if "site-packages" in parts or "dist-packages" in parts:
+    if "site-packages" in parts or "dist-packages" in parts or packages.is_installed_elsewhere(module.__name__, path):
         return None
     library = sysconfig.get_paths()
     standard = [os.path.realpath(library[kind]) + os.sep for kind in ("stdlib", "platstdlib")]

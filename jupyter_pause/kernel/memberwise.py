@@ -16,7 +16,7 @@ import sysconfig
 import types
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from . import fingerprint, losses, structure
+from . import fingerprint, losses, packages, structure
 
 #: Objects of one type that are read: of the person's own types, and of a library's.
 MOST_OWN, MOST_FOREIGN = 4000, 50
@@ -151,7 +151,7 @@ def _place(name: str) -> str:
             return _place(parent)
         return "own" if getattr(module, "__spec__", None) is None else "standard"
     path = os.path.realpath(path)
-    if "site-packages" in path or "dist-packages" in path:
+    if "site-packages" in path or "dist-packages" in path or packages.is_installed_elsewhere(name, path):
         return "installed"
     return "standard" if any(path.startswith(folder + os.sep) for folder in _standard_folders()) else "own"
 

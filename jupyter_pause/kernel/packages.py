@@ -1,9 +1,10 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
-"""Versions of the packages that a checkpoint refers to, by import name."""
+"""The packages that a checkpoint refers to: their versions by import name, and whether an installer put them there."""
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from typing import Dict, Iterable, Optional
@@ -43,3 +44,20 @@ def _is_standard(name: str) -> bool:
         return True
     place = getattr(sys.modules.get(name), "__file__", None) or ""
     return place.startswith(os.path.dirname(os.__file__)) and "site-packages" not in place
+
+
+def is_installed_elsewhere(name: str, path: str) -> bool:
+    """Whether an installer put it there, into a folder of the person's choice (`pip install --target`)."""
+    top = os.path.realpath(getattr(sys.modules.get(name.partition(".")[0]), "__file__", None) or path)
+    folder = os.path.dirname(top)
+    if os.path.basename(top) == "__init__.py":
+        folder = os.path.dirname(folder)
+    return _has_installed(folder)
+
+
+@functools.lru_cache(maxsize=256)
+def _has_installed(folder: str) -> bool:
+    try:
+        return any(entry.endswith(".dist-info") for entry in os.listdir(folder))
+    except OSError:
+        return False

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.server.conftest import Driver
 
 from .conftest import lost
@@ -191,6 +193,33 @@ async def test_a_broad_namespace_is_paused_without_a_question(driver: Driver) ->
     assert report["objects"] >= 20
     resumed = await driver.resume(kernel=kernel)
     assert resumed["outcome"] == "restored", (await driver.row(kernel))["last_resume"]
+
+
+LIBRARY = """
+class Drawn:
+    def __init__(self): self.drawn, self._stale, self.callback = True, False, len
+    def __getstate__(self): return {**self.__dict__, "_stale": None, "callback": None}
+    def __setstate__(self, state): self.__dict__ = state; self._stale = True
+"""
+
+
+async def test_what_a_library_leaves_out_is_its_own_business_wherever_it_is_installed(
+    driver: Driver, tmp_path: Path
+) -> None:
+    """`pip install --target`: as matplotlib does with what it only keeps for drawing."""
+    for name, installed in (("drawing", True), ("mine", False)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / f"{name}.py").write_text(LIBRARY)
+        if installed:
+            (folder / f"{name}-1.0.dist-info").mkdir()
+    kernel = await driver.notebook()
+    folders = [str(tmp_path / "drawing"), str(tmp_path / "mine")]
+    await driver.run(kernel, f"import sys\nsys.path += {folders}\nimport drawing\nfigure = drawing.Drawn()")
+    assert await lost(driver, kernel) == {}
+    assert (await driver.resume(kernel=kernel))["outcome"] == "restored"
+    await driver.run(kernel, "import mine\nfigure = mine.Drawn()")
+    assert set(await lost(driver, kernel)) == {"figure._stale", "figure.callback"}  # nobody else looks after this one
 
 
 async def test_what_the_scan_names_before_is_not_named_twice(driver: Driver) -> None:
