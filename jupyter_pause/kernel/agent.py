@@ -147,14 +147,14 @@ class Agent:
         return hidden
 
     def scanner(self) -> Any:
-        """A new scan of all variables (main thread). Raises ImportError, OSError."""
-        return self._new_scanner(self.hidden())
+        """A new scan of all variables and changed settings (main thread). Raises ImportError, OSError."""
+        return self._new_scanner(self.hidden(), settings.collect(self.shell, self.baseline.settings))
 
-    def _new_scanner(self, hidden: set[str]) -> Any:
+    def _new_scanner(self, hidden: set[str], changed: dict[str, Any] | None = None) -> Any:
         self.register_cloudpickle()
         from . import scan
 
-        return scan.Scanner(self.shell.user_ns, hidden)
+        return scan.Scanner(self.shell.user_ns, hidden, changed)
 
     def register_cloudpickle(self) -> None:
         """Make the server's cloudpickle importable under our own name. Raises ImportError or OSError."""

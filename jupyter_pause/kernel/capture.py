@@ -433,9 +433,7 @@ class Capture:
             if first is not None and first["path"] != record.name:
                 more.append(dict(first, name=record.name, path=record.name))
         losses.add_cells([loss for loss in found + more if not loss.get("earlier")], self._inputs)
-        for loss in found + more:
-            if loss["name"] == settings.NAME:  # no name of the person's
-                loss.update(name=settings.TITLE, path=loss["path"].replace(settings.NAME, settings.TITLE, 1))
+        settings.say_title(found + more)
         return found + more
 
     def _variables(

@@ -149,12 +149,9 @@ class Inventory:
         self._agent.kernel.io_loop.call_later(BREATH, self._slice)
 
     def _step(self) -> bool:
-        from . import scan
-
         agent = self._agent
         if self._scanner is None or self._scanned_cells != agent.gate.cells_run:
-            agent.register_cloudpickle()
-            self._scanner = scan.Scanner(agent.shell.user_ns, agent.hidden())
+            self._scanner = agent.scanner()
             self._scanned_cells = agent.gate.cells_run
         scanner, number = self._scanner, self._scanned_cells
         if not scanner.step(SLICE):
@@ -165,10 +162,7 @@ class Inventory:
 
     def scan_now(self) -> dict[str, Any]:
         """A complete scan on the calling (main) thread, for `%pause` inside its own cell; the same shape."""
-        from . import scan
-
-        self._agent.register_cloudpickle()
-        scanner = scan.Scanner(self._agent.shell.user_ns, self._agent.hidden())
+        scanner = self._agent.scanner()
         while not scanner.step(3600.0):
             pass
         return self._describe(self._result(scanner))

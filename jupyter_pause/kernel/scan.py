@@ -15,7 +15,7 @@ import types
 from collections import deque
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
-from . import arrays, capture, losses, sizes
+from . import arrays, capture, losses, settings, sizes
 from .inside import attributes_of
 from .reducing import ATOMS, Lost, Reducer, children, inside_recipe, key_text, reason_of
 from .revivers import Help
@@ -75,22 +75,27 @@ class _Ids:
 
 
 class Scanner:
-    """Scans a namespace; `hidden` names are left out. Call `step` until it says True, then `result`."""
+    """Scans a namespace; `hidden` names are left out. Call `step` until it says True, then `result`.
 
-    def __init__(self, namespace: Dict[str, Any], hidden: Set[str]) -> None:
+    `changed` is what `settings.collect` gave: it is looked into last, as the capture does.
+    """
+
+    def __init__(self, namespace: Dict[str, Any], hidden: Set[str], changed: Optional[Dict[str, Any]] = None) -> None:
         from ._cloudpickle import cloudpickle  # type: ignore[import-not-found,unused-ignore]
 
         inputs = namespace.get("In")
         self._inputs = list(inputs) if isinstance(inputs, list) else []
         self._reducer = Reducer(namespace, cloudpickle, self._inputs, Help("", lambda function: function()))
         self._left = deque(capture.items_to_keep(namespace, hidden))
+        if changed:
+            self._left.append((settings.NAME, changed))
         self._seen = _Ids()
         self._stack: List[_Frame] = []
         self._variables: List[Dict[str, Any]] = []
         self._losses: List[Dict[str, Any]] = []
         self._lost: Dict[int, str] = {}
         self._now: Dict[str, Any] = {}
-        self._kept: List[Any] = [namespace]
+        self._kept: List[Any] = [namespace, changed]
         self._seen.add(id(namespace))
 
     def step(self, seconds: float) -> bool:
@@ -122,6 +127,7 @@ class Scanner:
         """``{"variables": [...], "losses": [...]}``: see docs/developers/checkpoint-format.md; losses have their
         cell."""
         losses.add_cells(self._losses, self._inputs)
+        settings.say_title(self._losses)
         return {"variables": list(self._variables), "losses": list(self._losses)}
 
     # --- variables ---------------------------------------------------------------------------------------------

@@ -4,17 +4,23 @@
 
 Only what differs from the process's own start (or from a library's defaults) is kept. It travels as the internal
 variable `NAME`, so that functions and handlers among it stay one object with the variables that hold them. Each part is
-read and written alone: one that fails is a named loss.
+read and written alone: one that fails is a named loss. Reading runs no code of the person's, as the inventory reads
+too: what is not plain is compared by identity, and asked for by its type.
 """
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # C code, unknown to type stubs
+import importlib.util
 import logging
 import signal
 import sys
+import types
 import warnings
 from typing import Any, Callable, Dict, List, Tuple
 
+from . import sizes
+from .inside import attributes_of
 from .tombstone import loss_of
 
 NAME = "__jupyter_pause_settings__"
@@ -48,9 +54,16 @@ def collect(shell: Any, start: Start) -> Dict[str, Any]:
             value = read(shell, start)
         except Exception:  # another version of a library, with other insides
             continue
-        if value:
+        if value is not None and not (type(value) is dict and not value):
             found[name] = value
     return found
+
+
+def say_title(losses: List[Dict[str, Any]]) -> None:
+    """Call settings by a person's word in losses found inside the variable `NAME`."""
+    for loss in losses:
+        if loss["name"] == NAME:
+            loss.update(name=TITLE, path=loss["path"].replace(NAME, TITLE, 1))
 
 
 def apply(shell: Any, state: Any) -> List[Dict[str, Any]]:
@@ -76,6 +89,53 @@ class _Nothing:
         return None
 
 
+# --- looking without running anything ------------------------------------------------------------------------------
+
+#: Whose objects may be compared by their own rules.
+_COMPARED = ("cycler",)
+_LAZY: Any = getattr(importlib.util, "_LazyModule", ())
+
+
+def _differs(one: Any, other: Any) -> bool:
+    """Whether two values differ; objects that are not plain are equal only to themselves."""
+    if one is other:
+        return False
+    kind = type(one)
+    if kind in _PLAIN and type(other) in _PLAIN:
+        return bool(one != other)
+    if kind is not type(other):
+        return True
+    if kind in (list, tuple):
+        return len(one) != len(other) or any(_differs(left, right) for left, right in zip(one, other))
+    if kind is dict and _is_plain(list(one)) and _is_plain(list(other)):
+        return one.keys() != other.keys() or any(_differs(one[key], other[key]) for key in one)
+    if (kind is set and _is_plain(one) and _is_plain(other)) or sizes.package_of(kind) in _COMPARED:
+        return bool(one != other)
+    return True
+
+
+def _is_in(item: Any, items: Any) -> bool:
+    return any(item is one for one in items)
+
+
+def _imported(name: str) -> Any:
+    """A module in use; None for one whose import still waits for its first use."""
+    module = sys.modules.get(name)
+    return None if module is None or issubclass(type(module), _LAZY) else module
+
+
+def _module_of(function: Any) -> str:
+    """Where a callable, or its class, was defined."""
+    kind = type(function)
+    if kind is types.MethodType:
+        return _module_of(function.__func__)
+    if kind in (types.FunctionType, types.BuiltinFunctionType):
+        module = function.__module__
+    else:
+        module = type.__dict__["__module__"].__get__(function if issubclass(kind, type) else kind)
+    return module if type(module) is str else ""
+
+
 # --- Python --------------------------------------------------------------------------------------------------------
 
 
@@ -89,7 +149,9 @@ def _write_recursion(shell: Any, value: int) -> None:
 
 
 def _read_warnings(shell: Any, start: Start) -> Any:
-    return list(warnings.filters) if list(warnings.filters) != start.warnings else None
+    now = list(warnings.filters)
+    same = len(now) == len(start.warnings) and all(item is before for item, before in zip(now, start.warnings))
+    return None if same else now
 
 
 def _write_warnings(shell: Any, value: List[Any]) -> None:
@@ -104,14 +166,15 @@ def _write_warnings(shell: Any, value: List[Any]) -> None:
 
 def _signals() -> Dict[str, Any]:
     names = [item.name for item in signal.Signals if item.name not in _KERNEL_SIGNALS]
-    return {name: signal.getsignal(getattr(signal, name)) for name in names}
+    held = {name: _signal.getsignal(getattr(signal, name)) for name in names}  # `signal.getsignal` would compare them
+    return {name: signal.Handlers(item) if type(item) is int else item for name, item in held.items()}
 
 
 def _read_signals(shell: Any, start: Start) -> Any:
     return {
         name: handler
         for name, handler in _signals().items()
-        if handler is not None and handler != start.signals.get(name) and not _is_kernels(handler)
+        if handler is not None and handler is not start.signals.get(name) and not _is_kernels(handler)
     }
 
 
@@ -122,17 +185,19 @@ def _write_signals(shell: Any, value: Dict[str, Any]) -> None:
 
 
 def _is_kernels(function: Any) -> bool:
-    module = getattr(function, "__module__", None) or ""
-    return module.split(".")[0] in _KERNEL_MODULES
+    return _module_of(function).split(".")[0] in _KERNEL_MODULES
 
 
 def _loggers() -> List[Tuple[str, Any]]:
     known = logging.root.manager.loggerDict
-    return [("", logging.root)] + [(n, item) for n, item in list(known.items()) if isinstance(item, logging.Logger)]
+    return [("", logging.root)] + [
+        (n, item) for n, item in list(known.items()) if issubclass(type(item), logging.Logger)
+    ]
 
 
 def _state_of(logger: Any) -> Any:
-    return logger.level, list(logger.handlers), list(logger.filters), logger.propagate, bool(logger.disabled)
+    held = attributes_of(logger)
+    return held["level"], list(held["handlers"]), list(held["filters"]), held["propagate"], held["disabled"]
 
 
 _NEVER_SET: Any = (logging.NOTSET, [], [], True, False)
@@ -145,7 +210,7 @@ def _read_loggers(shell: Any, start: Start) -> Any:
         before = start.loggers.get(name)
         if before is None and all(type(handler) is logging.NullHandler for handler in state[1]):
             before, state = _NEVER_SET, (state[0], [], *state[2:])  # a library made it silent
-        if state != before:
+        if _differs(state, before):
             found[name] = logger
     return found
 
@@ -155,10 +220,12 @@ def _write_loggers(shell: Any, value: Any) -> None:
 
 
 def _read_decimal(shell: Any, start: Start) -> Any:
-    decimal = sys.modules.get("decimal")
+    decimal = _imported("decimal")
     if decimal is None:
         return None
     now, usual = decimal.getcontext(), decimal.DefaultContext
+    if type(now) is not decimal.Context:
+        return now
     same = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp", "traps")
     return None if all(getattr(now, name) == getattr(usual, name) for name in same) else now.copy()
 
@@ -177,8 +244,8 @@ def _callbacks(shell: Any) -> Dict[str, List[Any]]:
 
 
 def _is_notebooks(function: Any) -> bool:
-    owner = getattr(function, "__self__", None)
-    modules = (getattr(function, "__module__", None), getattr(type(owner), "__module__", None))
+    owner = function.__self__ if type(function) in (types.MethodType, types.BuiltinFunctionType) else None
+    modules = (_module_of(function), "" if owner is None else _module_of(type(owner)))
     return callable(function) and "__main__" in modules
 
 
@@ -187,7 +254,8 @@ def _read_callbacks(shell: Any, start: Start) -> Any:
     return {
         event: new
         for event, calls in _callbacks(shell).items()
-        for new in [[call for call in calls if call not in start.callbacks.get(event, ()) and _is_notebooks(call)]]
+        for known in [start.callbacks.get(event, ())]
+        for new in [[call for call in calls if not _is_in(call, known) and _is_notebooks(call)]]
         if new
     }
 
@@ -224,11 +292,17 @@ def _config(shell: Any) -> Dict[str, Dict[str, Any]]:
     """Class -> trait -> value, of what ``%config`` can change and is plain."""
     found = {}
     for item in getattr(shell, "configurables", ()):
-        traits, values = item.traits(config=True), item._trait_values
+        traits, values = _traits(item), attributes_of(item)["_trait_values"]
         found[type(item).__name__] = {
             name: values[name] for name in traits if name in values and _is_plain(values[name])
         }
     return found
+
+
+def _traits(item: Any) -> Dict[str, Any]:
+    """What ``%config`` can change, past the object's own methods."""
+    known: Dict[str, Any] = sys.modules["traitlets.traitlets"].HasTraits.traits(item, config=True)
+    return known
 
 
 def _is_plain(value: Any) -> bool:
@@ -241,13 +315,14 @@ def _is_plain(value: Any) -> bool:
 
 def _read_config(shell: Any, start: Start) -> Any:
     found = {}
+    now = _config(shell)
     for item in getattr(shell, "configurables", ()):
-        name, traits = type(item).__name__, item.traits(config=True)
+        name, traits = type(item).__name__, _traits(item)
         before = start.config.get(name, {})
         changed = {
             trait: value
-            for trait, value in _config(shell).get(name, {}).items()
-            if value != before.get(trait, traits[trait].default_value)
+            for trait, value in now.get(name, {}).items()
+            if _differs(value, before.get(trait, traits[trait].default_value))
             and (trait in before or value not in ([], {}, set()))
         }
         if changed:
@@ -280,14 +355,14 @@ def _inline_backend(shell: Any) -> Any:
 
 
 def _read_pandas(shell: Any, start: Start) -> Any:
-    pandas = sys.modules.get("pandas")
+    pandas = _imported("pandas")
     if pandas is None:
         return None
     known = sys.modules["pandas._config.config"]._registered_options
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         now = {key: pandas.get_option(key) for key in known}
-    return {key: value for key, value in now.items() if value is not known[key].defval and value != known[key].defval}
+    return {key: value for key, value in now.items() if _differs(value, known[key].defval)}
 
 
 def _write_pandas(shell: Any, value: Dict[str, Any]) -> None:
@@ -313,12 +388,14 @@ _ERRORS = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn
 
 
 def _read_numpy(shell: Any, start: Start) -> Any:
-    numpy = sys.modules.get("numpy")
+    numpy = _imported("numpy")
     if numpy is None:
         return None
     printing = numpy.get_printoptions()
     changed = {
-        name: printing[name] for name, usual in _PRINTING.items() if name in printing and printing[name] != usual
+        name: printing[name]
+        for name, usual in _PRINTING.items()
+        if name in printing and _differs(printing[name], usual)
     }
     errors = numpy.geterr()
     return (changed, errors if errors != _ERRORS else {}) if changed or errors != _ERRORS else None
@@ -333,14 +410,14 @@ def _write_numpy(shell: Any, value: Any) -> None:
 
 
 def _read_matplotlib(shell: Any, start: Start) -> Any:
-    module = sys.modules.get("matplotlib")
+    module = _imported("matplotlib")
     if module is None:
         return None
     usual = dict(dict.items(module.rcParamsDefault))
     return {
         key: value
         for key, value in dict.items(module.rcParams)
-        if not key.startswith("backend") and key in usual and value != usual[key]
+        if not key.startswith("backend") and key in usual and _differs(value, usual[key])
     }
 
 
@@ -351,7 +428,7 @@ def _write_matplotlib(shell: Any, value: Dict[str, Any]) -> None:
 
 
 def _read_torch(shell: Any, start: Start) -> Any:
-    torch = sys.modules.get("torch")
+    torch = _imported("torch")
     if torch is None:
         return None
     now = (torch.get_default_dtype(), torch.is_grad_enabled())

@@ -187,3 +187,25 @@ def test_odd_objects_do_not_disturb_the_quick_list(kernel: LiveKernel) -> None:
     answer = kernel.control(op="inventory")
     assert {"odd", "keep", "Odd"} <= set(_by_name(answer["variables"]))
     assert kernel.control(op="inventory", wait=60)["complete"] is True
+
+
+def test_a_setting_that_cannot_be_kept_is_named_in_the_inventory_as_in_the_capture(kernel: LiveKernel) -> None:
+    kernel.execute(
+        "import logging, socket, signal\nclass Remote(logging.Handler):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.line = socket.socket()\n"
+        "logging.getLogger('far').addHandler(Remote())\n"
+        "class Stop:\n    def __init__(self): self.rows = (n for n in [1])\n    def __call__(self, *_): pass\n"
+        "signal.signal(signal.SIGUSR1, Stop())"
+    )
+    seen = kernel.control(op="inventory", wait=60)
+    assert seen["complete"] is True, seen
+    assert {loss["name"] for loss in seen["losses"]} == {"settings"}
+    assert not [item for item in seen["variables"] if "settings" in item["name"]]
+    staging, captured = kernel.capture()
+
+    def named(losses: list[dict[str, Any]]) -> list[tuple[str, str]]:
+        return sorted((loss["path"], loss["type"]) for loss in losses)
+
+    assert named(seen["losses"]) == named(captured["losses"])
+    assert [kind for _, kind in named(seen["losses"])] == ["socket.socket", "generator"]
+    kernel.commit(staging)

@@ -92,6 +92,47 @@ def test_a_setting_that_cannot_be_kept_is_named_before_the_process_ends(kernel: 
     kernel.commit(staging)
 
 
+ODD = """
+import signal, sys, warnings, importlib.util
+from jupyter_pause_kernel import settings
+start, asked = settings.Start(get_ipython()), []
+class Odd:
+    def __eq__(self, other): asked.append('eq'); return False
+    def __bool__(self): asked.append('bool'); return True
+    def __getattribute__(self, name): asked.append(name); return object.__getattribute__(self, name)
+    def __call__(self, *_): pass
+class Meta(type):
+    def __eq__(self, other): asked.append('meta'); return False
+    __hash__ = type.__hash__
+class Mine(Warning, metaclass=Meta): pass
+warnings.filters.insert(0, ('ignore', None, Mine, None, 0))
+signal.signal(signal.SIGUSR1, Odd())
+get_ipython().events.callbacks['shell_initialized'].append(Odd())
+loader = importlib.util.LazyLoader(importlib.util.find_spec('decimal').loader)
+spec = importlib.util.spec_from_loader('decimal', loader)
+sys.modules.pop('decimal', None)
+lazy = importlib.util.module_from_spec(spec)
+loader.exec_module(lazy)
+sys.modules['decimal'] = lazy
+before = list(warnings.filters)
+asked.clear()
+found = settings.collect(get_ipython(), start)
+print(asked, type(lazy).__name__, sorted(found))
+"""
+
+
+def test_looking_at_settings_runs_no_code_of_theirs_and_imports_nothing(kernel: LiveKernel) -> None:
+    answer = kernel.execute(ODD)
+    assert answer.status == "ok", answer.error
+    assert answer.printed == "[] _LazyModule ['IPython callbacks', 'signal handlers', 'warnings']\n"
+
+
+def test_warning_filters_that_were_all_removed_stay_removed(kernel: LiveKernel) -> None:
+    kernel.execute("import warnings\nwarnings.resetwarnings()")
+    assert kernel.resume(kernel.save())["outcome"] == "restored"
+    assert kernel.value("len(warnings.filters)") == "0"
+
+
 @pytest.mark.full
 def test_settings_of_plots(new_kernel: Callable[..., LiveKernel]) -> None:
     from tests.fidelity import environment
