@@ -18,7 +18,7 @@ import typing
 from types import FunctionType, ModuleType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
-from . import arrays, compiled_types, devices, generated, inside, living, recipes, revivers, sizes
+from . import arrays, compiled_types, credentials, devices, generated, inside, living, recipes, revivers, sizes
 from .context import live_main, live_shell
 from .definitions import CannotSave, Definitions, ModuleGlobals, code_object, new_by_base, refuse_compiled
 from .tombstone import Tombstone, loss_of
@@ -38,13 +38,15 @@ class Lost(Exception):
 class Handler:
     """How objects of one type are treated. `way` is one of: own, recipe, revive, lost, plain."""
 
-    __slots__ = ("call", "reason", "reviver", "way")
+    __slots__ = ("call", "note", "reason", "reviver", "way")
 
     def __init__(self, way: str, call: Callable[[Any], Any], reviver: Any = None, reason: str = "") -> None:
         self.way = way
         self.call = call
         self.reviver = reviver
         self.reason = reason
+        #: Says of an object that is kept what a person should know about that; None for nearly all types.
+        self.note: Optional[Callable[[Any], Optional[str]]] = None
 
 
 class Reducer:
@@ -83,6 +85,7 @@ class Reducer:
             handler = self._choose(cls)
             if devices.may_be(cls):
                 handler.call = functools.partial(self._of_device, handler.call)
+            handler.note = credentials.reader_of(cls)
             self.handlers[cls] = handler
             self._count(getattr(cls, "__module__", None))
         return handler
@@ -383,6 +386,8 @@ class Reducer:
             except Exception as error:
                 return "lost", reason_of(error)
             return ("rebuilt" if handler.reviver.is_rebuilt(value) else "in checkpoint"), reason
+        if handler.note is not None:
+            return "in checkpoint", handler.note(value)
         return ("rebuilt" if self._is_imported(value) else "in checkpoint"), None
 
     def _is_imported(self, value: Any) -> bool:
