@@ -36,8 +36,9 @@ from . import (
 )
 from .context import live_namespace, make_tombstone
 from .deep import Deep
-from .reducing import ATOMS, PROTOCOL, Lost, Reducer, reason_of
+from .reducing import PROTOCOL, Lost, Reducer, reason_of
 from .revivers import Help
+from .sizes import ATOMS
 from .tombstone import loss_of
 
 #: Names in the namespace that are not a person's variables but are kept: the history.

@@ -7,11 +7,14 @@ from __future__ import annotations
 import ast
 import time
 from collections import deque
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from . import cells
-from .reducing import ATOMS, Reducer, children
+from .sizes import ATOMS
 from .tombstone import Tombstone
+
+if TYPE_CHECKING:
+    from .reducing import Reducer
 
 #: A search in one variable ends after so many objects or seconds; the path is then only the variable's name.
 MOST_OBJECTS, MOST_SECONDS = 500_000, 3.0
@@ -72,6 +75,8 @@ def _walk(name: str, value: Any, reducer: Reducer, seconds: float) -> Iterator[T
 
 
 def _children(value: Any, reducer: Reducer) -> List[Any]:
+    from .reducing import children  # a load that loses nothing does without it
+
     try:
         return children(value, reducer)
     except Exception:

@@ -21,11 +21,11 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 from . import arrays, compiled_types, credentials, devices, generated, inside, living, recipes, revivers, sizes
 from .context import live_main, live_shell
 from .definitions import CannotSave, Definitions, ModuleGlobals, code_object, new_by_base, refuse_compiled
+from .revivers import references
+from .sizes import ATOMS
 from .tombstone import Tombstone, loss_of
 
 PROTOCOL = 5
-#: Types that the pickler writes without asking anybody.
-ATOMS = frozenset((type(None), bool, int, float, complex, str, bytes, bytearray, range, slice))
 CONTAINERS = frozenset((list, tuple, dict, set, frozenset))
 #: Libraries whose own pickling copies all their data: never called just to look.
 COSTLY = frozenset("torch tensorflow jax jaxlib cupy pyarrow polars xgboost lightgbm catboost dask pyspark ray".split())
@@ -53,7 +53,7 @@ class Reducer:
     """Takes objects apart for one dump or one scan of a namespace."""
 
     def __init__(self, namespace: Dict[str, Any], helpers: Any, inputs: Iterable[Any], help: revivers.Help) -> None:
-        revivers.plugins.load()
+        revivers.load()
         self.namespace = namespace
         self.definitions = Definitions(namespace, inputs, helpers)
         self.help = help
@@ -226,7 +226,7 @@ class Reducer:
         return types.MethodType, (value.__func__, value.__self__)
 
     def _revive(self, reviver: revivers.Reviver, value: Any) -> Any:
-        if isinstance(reviver, revivers.references.Cached) and self._global_name(value, value.__qualname__):
+        if isinstance(reviver, references.Cached) and self._global_name(value, value.__qualname__):
             return value.__qualname__
         try:
             return reviver.reduce(value, self.help)

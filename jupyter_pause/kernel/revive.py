@@ -3,7 +3,8 @@
 """Loads a checkpoint into a live namespace.
 
 Nothing is unpickled before the manifest's signature, all sizes and the hash of every frame were found right. One
-variable that cannot be made here never sinks the others.
+variable that cannot be made here never sinks the others. What takes objects apart, and the revivers, are only imported
+where something is missing or differs: a resume waits for every import.
 """
 
 from __future__ import annotations
@@ -17,9 +18,6 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from . import context, evidence, fingerprint, layout, losses, memory, randomness
 from .definitions import CodeLoader
-from .framegraph import FrameGraph
-from .reducing import Reducer
-from .revivers import Help
 from .tolerant import RAISED, TolerantUnpickler, clause, find_global
 from .tombstone import loss_of
 
@@ -193,6 +191,8 @@ class Loader:
         if not self._patched and not self.context.losses:
             return
         from ._cloudpickle import cloudpickle  # type: ignore[import-not-found,unused-ignore]
+        from .reducing import Reducer
+        from .revivers import Help
 
         namespace = self.context.namespace
         reducer = Reducer(namespace, cloudpickle, (), Help("", lambda function: function()))
@@ -244,6 +244,8 @@ class Loader:
 
     def _graph(self, entries: List[Dict[str, Any]], frame: int) -> Any:
         """The frames as a graph, and the notes in it; without them where they are too large to be read so slowly."""
+        from .framegraph import FrameGraph
+
         graph = FrameGraph(FrameFile())
         frames = [0, *(entry["frame"] for entry in entries), frame]
         if sum(self.manifest["frames"][number]["bytes"] for number in frames) > _MOST_GRAPH:

@@ -17,8 +17,9 @@ from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from . import arrays, capture, losses, settings, sizes
 from .inside import attributes_of
-from .reducing import ATOMS, Lost, Reducer, children, inside_recipe, key_text, reason_of
+from .reducing import Lost, Reducer, children, inside_recipe, key_text, reason_of
 from .revivers import Help
+from .sizes import ATOMS
 from .tombstone import loss_of
 
 #: More objects than this are not looked at: sizes are then "at least".

@@ -11,6 +11,9 @@ import sys
 import types
 from typing import Any, Iterator
 
+#: Types that a pickler writes without asking anybody.
+ATOMS = frozenset((type(None), bool, int, float, complex, str, bytes, bytearray, range, slice))
+
 _mro_of = type.__dict__["__mro__"].__get__
 _names_of = type.__dict__["__dict__"].__get__
 _module_of = type.__dict__["__module__"].__get__

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Optional
 
 from . import fingerprint, revivers
 from .context import Described
-from .reducing import ATOMS
+from .sizes import ATOMS
 from .tombstone import Tombstone
 
 #: Objects looked at in one digest, levels down, and items of one container: its first ones and its last ones.
