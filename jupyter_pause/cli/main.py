@@ -139,6 +139,7 @@ def _add_drill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", action="store_true", help="leave the folder of the drill for a look")
     parser.add_argument("--junit", metavar="FILE", help="write the report as JUnit XML too")
     parser.add_argument("--kernel", metavar="NAME", default="python3", help="the kernel to try (default: python3)")
+    parser.add_argument("--gpu", action="store_true", help="arrays on a GPU too; fails where there is none")
     parser.add_argument("--size", metavar="MIB", type=int, default=128, help="size of the large array (default: 128)")
     parser.add_argument(
         "--server-option",

@@ -29,7 +29,11 @@ def drill(options: argparse.Namespace, output: Output) -> int:
     if options.size < 1:
         raise CliError("usage", "--size must be at least 1 (MiB).", exit_code=2)
     chosen = DrillOptions(
-        keep=options.keep, kernel=options.kernel, size=options.size * MIB, server_options=list(options.server_option)
+        keep=options.keep,
+        kernel=options.kernel,
+        size=options.size * MIB,
+        gpu=options.gpu,
+        server_options=list(options.server_option),
     )
     signal.signal(signal.SIGTERM, _as_interrupt)  # so that the throw-away server is cleaned up then too
     output.say("jupyter pause drill: a throw-away notebook is paused and resumed for real.")
@@ -48,6 +52,7 @@ class _Teller:
     HEADINGS: ClassVar = {
         "in_place": "\nPaused and resumed in place:",
         "restart": "\nPaused, the server killed, resumed on a new server:",
+        "gpu": "\nWith a GPU:",
         "exact": "\nWith an exact snapshot of the process:",
         "clean_up": "\nAfterwards:",
     }

@@ -20,6 +20,8 @@ from jupyter_pause.cli.server import CliError
 from . import cells
 from .channel import CellError, KernelChannel, value_of
 from .exact import ExactRound
+from .gpu import PROMISES as GPU_PROMISES
+from .gpu import GpuRound
 from .report import Check, Report
 from .server import DrillServer, DrillServerError, is_alive
 
@@ -33,11 +35,16 @@ POLL = 0.1
 
 @dataclass
 class DrillOptions:
-    """What to try. `size`: of the large array, bytes; `after_pause` and `after_resume`: faults in tests."""
+    """What to try. `size`: of the large array, bytes; `gpu`: arrays on a GPU too.
+
+    `after_pause`, `after_resume` and `nvml` are faults and a driver in tests.
+    """
 
     keep: bool = False
     kernel: str = "python3"
     size: int = 128 * MIB
+    gpu: bool = False
+    nvml: Any = None
     server_options: list[str] = field(default_factory=list)
     after_pause: Callable[[DrillServer], None] = lambda server: None
     after_resume: Callable[[DrillServer, str], None] = lambda server, kernel_id: None
@@ -67,6 +74,9 @@ class Drill:
         self._server = DrillServer(options.server_options)
         self._channel: KernelChannel | None = None
         self._session: dict[str, Any] = {}
+        self._gpu = (
+            GpuRound(self._server, options.kernel, self._check, options.size, options.nvml) if options.gpu else None
+        )
 
     def run(self) -> Report:
         """Do everything, clean up whatever happened, and report. Raises KeyboardInterrupt after cleaning up."""
@@ -114,13 +124,15 @@ class Drill:
     def _skip_the_rest(self) -> None:
         """What was not reached is listed as such: a short report must not look like a good one."""
         done = {check.name for check in self._report.checks}
-        for name, promise in planned():
+        for name, promise in planned(gpu=self._options.gpu):
             if name not in done and name != "clean_up":
                 self._note(Check(name, promise, at=time.monotonic() - self._began))
 
     # --- the plan -----------------------------------------------------------------------------------------------
 
     def _rounds(self) -> None:
+        if self._gpu is not None:
+            self._gpu.look()
         self._start()
         before = self._build()
         self._tell_fresh_from_restored(before)
@@ -140,8 +152,12 @@ class Drill:
         self._resume("restart", paused)
         self._compare("restart", paused.proof, paused)
 
+        if self._gpu is not None:
+            self._report.versions["on the GPU"] = self._gpu.run()
         exact = ExactRound(self._server, self._options.kernel, self._check)
         self._report.versions["exact snapshots"] = exact.run()
+        if self._gpu is not None:
+            self._report.versions["exact snapshots with the GPU"] = self._gpu.run_exactly()
 
     def _start(self) -> None:
         with self._check("start", PROMISES["start"]) as check:
@@ -449,9 +465,10 @@ PROMISES = {
 FIRST = ("start", "notebook", "build", "control", "loss_named", "refused", "lie_named")
 
 
-def planned() -> list[tuple[str, str]]:
-    """Names and promises of all checks, in order."""
-    plan = [(name, PROMISES[name]) for name in FIRST]
+def planned(gpu: bool = False) -> list[tuple[str, str]]:
+    """Names and promises of all checks, in order; not those of exact snapshots, which are tried where they can be."""
+    on_gpu = list(GPU_PROMISES.items()) if gpu else []
+    plan = on_gpu[:1] + [(name, PROMISES[name]) for name in FIRST]
     pausing = ("pause", "gone", "memory")
     compared = [("process", PROMISES["process"]), *cells.PROMISES.items(), ("tombstone", PROMISES["tombstone"])]
     plan += [(f"in_place.{name}", PROMISES[name]) for name in pausing]
@@ -464,7 +481,7 @@ def planned() -> list[tuple[str, str]]:
     plan += [("restart.listed", PROMISES["listed"])]
     plan += [(f"restart.{name}", PROMISES[name]) for name in ("resume", "honest")]
     plan += [(f"restart.{name}", promise) for name, promise in compared]
-    return [*plan, ("clean_up", PROMISES["clean_up"])]
+    return [*plan, *on_gpu[1:], ("clean_up", PROMISES["clean_up"])]
 
 
 def _rss(process: psutil.Process) -> int:

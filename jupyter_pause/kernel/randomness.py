@@ -1,12 +1,15 @@
 # Copyright (c) jupyter-pause contributors.
 # Distributed under the terms of the Apache License 2.0.
-"""The hidden state of random number generators: Python's, and NumPy's and PyTorch's where the person imported them."""
+"""The hidden state of random number generators: Python's, and NumPy's and PyTorch's where the person imported them.
+
+PyTorch has one more for each GPU. That part is untested on a GPU.
+"""
 
 from __future__ import annotations
 
 import random
 import sys
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 
 def collect() -> Dict[str, Any]:
@@ -25,6 +28,9 @@ def collect() -> Dict[str, Any]:
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "get_rng_state"):
         states["torch"] = bytes(torch.get_rng_state().numpy().tobytes())
+    cuda = getattr(torch, "cuda", None)
+    if cuda is not None and cuda.is_initialized():  # asking for it before would take memory on every GPU
+        states["torch.cuda"] = [bytes(state.numpy().tobytes()) for state in cuda.get_rng_state_all()]
     return states
 
 
@@ -55,4 +61,18 @@ def _restore_torch(state: bytes) -> None:
     torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
 
 
-_RESTORE = {"random": _restore_python, "numpy": _restore_numpy, "torch": _restore_torch}
+def _restore_cuda(states: List[bytes]) -> None:
+    import torch
+
+    here = torch.cuda.device_count()
+    if here != len(states):
+        raise RuntimeError("it was saved with %d GPUs, and PyTorch finds %d here" % (len(states), here))
+    torch.cuda.set_rng_state_all([torch.frombuffer(bytearray(state), dtype=torch.uint8) for state in states])
+
+
+_RESTORE: Dict[str, Callable[[Any], None]] = {
+    "random": _restore_python,
+    "numpy": _restore_numpy,
+    "torch": _restore_torch,
+    "torch.cuda": _restore_cuda,
+}

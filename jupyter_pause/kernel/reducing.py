@@ -27,8 +27,10 @@ from .tombstone import Tombstone, loss_of
 
 PROTOCOL = 5
 CONTAINERS = frozenset((list, tuple, dict, set, frozenset))
-#: Libraries whose own pickling copies all their data: never called just to look.
+#: Libraries whose own pickling copies all their data: never called just to look. Ours does where it stands for a
+#: storage on a GPU.
 COSTLY = frozenset("torch tensorflow jax jaxlib cupy pyarrow polars xgboost lightgbm catboost dask pyspark ray".split())
+COSTLY |= {__name__.partition(".")[0]}
 
 
 class Lost(Exception):
