@@ -227,16 +227,24 @@ class _File:
         return len(data)
 
     def _preadv(self, view: memoryview, offset: int) -> int:
+        used = self._descriptor
         try:
-            return int(os.preadv(self._descriptor, [view], offset))
+            return int(os.preadv(used, [view], offset))
         except OSError as error:
-            if error.errno != errno.EINVAL or not self._direct:
+            if error.errno != errno.EINVAL or not self._give_up_direct(used):
                 raise
-        with self._lock:  # this file system takes the flag and then refuses
-            if self._direct:
-                self._through_the_cache(empty=True)
-                self._direct = False
         return int(os.preadv(self._descriptor, [view], offset))
+
+    def _give_up_direct(self, refusing: int) -> bool:
+        """A file system took the flag and refuses now; False where it was not the flag that it refused."""
+        with self._lock:
+            if refusing != self._descriptor:
+                return True  # another thread has changed over while this one was being refused
+            if not self._direct:
+                return False
+            self._through_the_cache(empty=True)
+            self._direct = False
+            return True
 
     def close(self) -> None:
         for descriptor in (self._descriptor, self._refused):

@@ -8,6 +8,7 @@ import errno
 import os
 import random
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -128,18 +129,25 @@ def test_reading_back_goes_through_the_cache_where_direct_reads_are_refused(
     manifest = {"regions": stored, "packs": writer.close(True), "frames": [], "variables": []}
     real = os.preadv
     refused: list[int] = []
+    both = threading.Barrier(2)
+    changed_over = threading.Event()
 
     def refusing(descriptor: int, buffers: Any, offset: int) -> int:
         import fcntl
 
         if fcntl.fcntl(descriptor, fcntl.F_GETFL) & readback.DIRECT:
             refused.append(offset)
+            if both.wait(60):  # two readers are refused at once; one learns of it when the other has changed over
+                assert changed_over.wait(60)
             raise OSError(errno.EINVAL, "not here")
+        changed_over.set()  # the other one reads on past its change
         return real(descriptor, buffers, offset)
 
     monkeypatch.setattr("os.preadv", refusing)
+    monkeypatch.setattr(readback, "READERS", 2)
     assert layout.hash_everything(str(tmp_path), manifest, from_disk=True) == []
     assert bool(refused) == bool(readback.DIRECT)
+    changed_over.clear()
     with (tmp_path / "pack.bin").open("r+b") as stream:
         stream.seek(stored[1]["chunks"][1]["offset"] + 5)
         stream.write(b"x")
