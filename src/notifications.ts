@@ -11,6 +11,7 @@ import type { KernelRow, Operation } from './api/records';
 import { formatBytes, formatDuration, localeOf } from './format';
 import { noteSentence, operationError } from './messages';
 import { operationName, sessionName } from './names';
+import { ToastUpdater } from './toasts';
 import type { IKernelChange, IPauseActions, IPauseManager } from './tokens';
 import { progressParts } from './view';
 
@@ -49,6 +50,7 @@ export class OperationNotifier implements IDisposable {
   /** Stop; what is on the screen stays. */
   dispose(): void {
     this._isDisposed = true;
+    this._toasts.dispose();
     this._manager.operationChanged.disconnect(this._onOperation, this);
     this._manager.kernelChanged.disconnect(this._onKernel, this);
   }
@@ -284,7 +286,7 @@ export class OperationNotifier implements IDisposable {
       return;
     }
     const known = this._shown.get(id);
-    if (known && Notification.update({ id: known, message, type, ...rest })) {
+    if (known && this._toasts.update({ id: known, message, type, ...rest })) {
       return;
     }
     if (known && type === 'in-progress') {
@@ -300,6 +302,7 @@ export class OperationNotifier implements IDisposable {
   private readonly _shouldAsk: (operation: Operation) => boolean;
   private readonly _quiet: () => boolean;
   private readonly _onLoss: () => void;
+  private readonly _toasts = new ToastUpdater();
   private readonly _shown = new Map<string, string>();
   private _isDisposed = false;
 }

@@ -93,6 +93,40 @@ test('a checkpoint folder that cannot be written: one sentence, and the kernel g
   expect(await openDialogs(page)).toEqual([]);
 });
 
+test('a failure that comes before JupyterLab can draw is on the screen once it can', async ({
+  page,
+  server
+}) => {
+  writeNotebook(server, 'early.ipynb', ['print(41 + 1)']);
+  await openLab(page, server);
+  const notebook = new Notebook(page, 'early.ipynb');
+  const ui = new PauseUi(page);
+  await notebook.open();
+  expect(await notebook.run(0)).toBe('42');
+  const staging = join(server.work, 'data', 'jupyter_pause', 'staging');
+  rmSync(staging, { recursive: true, force: true });
+  writeFileSync(staging, '');
+  // What draws notifications is loaded with the first one; a slow network takes its time.
+  let letThrough = () => {};
+  const held = new Promise<void>(resolve => (letThrough = resolve));
+  let loads = 0;
+  await page.route(/static\/.*\.js/, async route => {
+    loads += 1;
+    await held;
+    await route.continue();
+  });
+  await ui.button.click();
+  await expect
+    .poll(async () => (await page.notifications).map(one => one.type))
+    .toEqual(['error']);
+  expect(loads).toBeGreaterThan(0);
+  letThrough();
+  const toast = page.locator('.Toastify__toast');
+  await expect(toast).toContainText('The checkpoint folder cannot be written');
+  await expect(toast).toHaveCount(1);
+  await ui.shows('running');
+});
+
 test('a damaged checkpoint is refused in one sentence and stays; once mended it resumes', async ({
   page,
   server
